@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind says what happened to a request, not what to do next: the migration
+// operator, the router and the server each have their own table for that.
+type Kind uint8
+
+const (
+	Internal            Kind = iota // our own bug
+	CannotConnect                   // refused, no route, name not found: the request never arrived
+	ConnectionTimeout               // no connection within the connect bound
+	Disconnected                    // the connection or the stream ended before a finish reason
+	Stalled                         // silence beyond the first-token or the stall bound
+	EngineShutdown                  // the engine says that it is going away, or is dead behind living HTTP
+	Overloaded                      // 429 or 503, before the first token
+	WorkerMisconfigured             // 401, 403, 404: the worker is not set up for us
+	InvalidRequest                  // the request itself is at fault
+	EngineError                     // 5xx, an error frame, finish "abort"
+	ProtocolError                   // a frame or an id that cannot be
+	NoWorker                        // the router had no worker to ask, and waiting did not help
+	Cancelled                       // the caller left
+	TimedOut                        // the deadline of the whole request has passed
+)
+
+var kindNames = [...]string{
+	Internal:            "internal",
+	CannotConnect:       "cannot_connect",
+	ConnectionTimeout:   "connection_timeout",
+	Disconnected:        "disconnected",
+	Stalled:             "stalled",
+	EngineShutdown:      "engine_shutdown",
+	Overloaded:          "overloaded",
+	WorkerMisconfigured: "worker_misconfigured",
+	InvalidRequest:      "invalid_request",
+	EngineError:         "engine_error",
+	ProtocolError:       "protocol_error",
+	NoWorker:            "no_worker",
+	Cancelled:           "cancelled",
+	TimedOut:            "timed_out",
+}
+
+// String is the kind's name in logs and metric labels.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Error is the only error type that leaves a Stream.
+type Error struct {
+	Kind     Kind
+	WorkerID string // the worker concerned; "" if none was reached
+
+	// Status is the HTTP status (or the code of an error frame) that the
+	// worker answered with; 0 = none.
+	Status int
+	// RetryAfter is the worker's own hint; 0 = none.
+	RetryAfter time.Duration
+	// Message and Param are for the client, with InvalidRequest only: what the
+	// engine said is wrong, and with which parameter ("" = unknown).
+	Message string
+	Param   string
+
+	Err error // the cause, for logs; may be nil
+}
+
+func (e *Error) Error() string {
+	s := e.Kind.String()
+	if e.WorkerID != "" {
+		s = e.WorkerID + ": " + s
+	}
+	if e.Status != 0 {
+		s = fmt.Sprintf("%s (status %d)", s, e.Status)
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// AsError returns err as an *Error. What is none becomes one of kind Internal,
+// so that tables above never meet a foreign error.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Kind: Internal, Err: err}
+}

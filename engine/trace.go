@@ -1,0 +1,65 @@
+package engine
+
+import "time"
+
+// A Trace is the notebook of one request: which workers were asked, how each
+// attempt ended. The router writes an entry per attempt, the migration operator
+// adds what a move was; both run on the goroutine that ranges over the stream,
+// and whoever made the Trace reads it on that goroutine too, so it has no lock.
+type Trace struct {
+	Attempts []Attempt
+}
+
+// MigrationType tells the two kinds of a move apart, in Dynamo's words.
+type MigrationType string
+
+const (
+	NewRequest     MigrationType = "new_request"     // no token had been delivered
+	OngoingRequest MigrationType = "ongoing_request" // replayed with the tokens so far
+)
+
+// An Attempt is one try on one worker.
+type Attempt struct {
+	ID       string // the worker-visible request id
+	WorkerID string
+	Start    time.Time
+	Tokens   int    // ids that it delivered
+	Err      *Error // how it failed; nil while it runs and after a success
+
+	// Set if the request was moved to this attempt (a refused request that
+	// goes on to the next worker was not moved).
+	Migration MigrationType
+	Carried   int           // tokens given along
+	Gap       time.Duration // last token before to first token after; 0 until it came
+}
+
+// Begin writes down a new attempt and returns its entry, valid until the next
+// Begin. On a nil Trace it returns an entry that nobody reads.
+func (t *Trace) Begin(id, workerID string) *Attempt {
+	if t == nil {
+		return &Attempt{}
+	}
+	t.Attempts = append(t.Attempts, Attempt{ID: id, WorkerID: workerID, Start: time.Now()})
+	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// Last returns the newest attempt, or nil.
+func (t *Trace) Last() *Attempt {
+	if t == nil || len(t.Attempts) == 0 {
+		return nil
+	}
+	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// Migrations counts the moves.
+func (t *Trace) Migrations() int {
+	n := 0
+	if t != nil {
+		for i := range t.Attempts {
+			if t.Attempts[i].Migration != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
