@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -96,4 +97,18 @@ func AsError(err error) *Error {
 		return e
 	}
 	return &Error{Kind: Internal, Err: err}
+}
+
+// CauseOf returns the Error of a request whose ctx has ended, or nil while ctx
+// lives. Stages ask it before they judge any other error, because a leaving
+// client makes transport errors that look like a dying worker.
+func CauseOf(ctx context.Context) *Error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &Error{Kind: TimedOut, Err: cause}
+	}
+	return &Error{Kind: Cancelled, Err: cause}
 }
