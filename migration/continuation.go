@@ -1,0 +1,200 @@
+package migration
+
+import (
+	"fmt"
+	"slices"
+
+	"baton/engine"
+)
+
+// A continuation is what is kept of one request so that another worker can go
+// on with it: the ids generated so far (G, over all attempts), what is left of
+// its limits, and who has failed it.
+type continuation struct {
+	req       *engine.Request
+	limit     int // moves allowed over the request's life
+	maxSeqLen int // 0 = no bound
+
+	moves     int
+	generated int              // |G|
+	last      engine.TokenID   // of G; valid if generated > 0
+	kept      []engine.TokenID // G; nil once migration is off
+	delivered int              // ids of the current attempt
+	avoid     []string
+	tooLong   bool // the sequence bound switched migration off
+}
+
+func newContinuation(req *engine.Request, cfg Config) *continuation {
+	c := &continuation{req: req, limit: cfg.Limit, maxSeqLen: cfg.MaxSeqLen}
+	c.checkLength()
+	return c
+}
+
+// observe takes in a delta of the current attempt and returns what of it goes
+// on to the client. An error means that the worker ended the generation although
+// it is not complete; the returned delta is still delivered, without its finish.
+func (c *continuation) observe(d engine.Delta) (engine.Delta, *engine.Error) {
+	d = c.cutAtEnd(d)
+	c.delivered += len(d.TokenIDs)
+	c.generated += len(d.TokenIDs)
+	if len(d.TokenIDs) > 0 {
+		c.last = d.TokenIDs[len(d.TokenIDs)-1]
+		if c.carries() {
+			c.kept = append(c.kept, d.TokenIDs...)
+			c.checkLength()
+		}
+	}
+	if d.FinishReason == engine.FinishLength && c.endsEarly() {
+		d.FinishReason = ""
+		return d, &engine.Error{Kind: engine.EngineError, Err: fmt.Errorf(
+			"it ended for length after %d of %d tokens, below the model's context of %d: its own context is smaller",
+			c.generated, c.req.Stop.MaxTokens, c.req.ContextLength)}
+	}
+	return d, nil
+}
+
+// cutAtEnd drops what a worker delivers beyond the end of the generation, so
+// that no worker can make an answer longer than was asked for.
+func (c *continuation) cutAtEnd(d engine.Delta) engine.Delta {
+	if len(d.TokenIDs) == 0 {
+		return d
+	}
+	end, reason := min(len(d.TokenIDs), c.req.Stop.MaxTokens-c.generated), engine.FinishLength
+	if over := c.fulfilled(); over != "" {
+		end, reason = 0, over
+	}
+	for i, id := range d.TokenIDs[:end] {
+		if c.generated+i+1 > c.req.Stop.MinTokens && c.req.Stop.Ends(id) {
+			end, reason = i+1, engine.FinishStop
+			break
+		}
+	}
+	if end < len(d.TokenIDs) {
+		d.TokenIDs, d.FinishReason = d.TokenIDs[:end], reason
+		if len(d.Logprobs) > end {
+			d.Logprobs = d.Logprobs[:end]
+		}
+	}
+	return d
+}
+
+// endsEarly reports whether an end for length now would be a truncation. vLLM
+// clamps a budget to its own context without a word, so a worker with a smaller
+// context than its peers ends answers that another one could go on with.
+func (c *continuation) endsEarly() bool {
+	return c.generated < c.req.Stop.MaxTokens && c.req.ContextLength > 0 && !c.contextFull()
+}
+
+func (c *continuation) contextFull() bool {
+	return c.req.ContextLength > 0 && len(c.req.TokenIDs)+c.generated >= c.req.ContextLength
+}
+
+// fulfilled returns how the request ends if G already is all that was asked
+// for, else "". A worker that died between the last token and its finish reason
+// needs no successor, and none may be asked for zero tokens.
+func (c *continuation) fulfilled() engine.FinishReason {
+	switch {
+	case c.generated == 0:
+		return ""
+	case c.generated > c.req.Stop.MinTokens && c.req.Stop.Ends(c.last):
+		return engine.FinishStop
+	case c.generated >= c.req.Stop.MaxTokens, c.contextFull():
+		return engine.FinishLength
+	}
+	return ""
+}
+
+// A verdict is what to do after an attempt failed.
+type verdict struct {
+	finish engine.FinishReason  // set: end the stream well
+	move   engine.MigrationType // set: go on with next
+	refuse refusal              // why a failure that calls for a move is not moved
+}
+
+// A refusal is a reason not to migrate, as the metric's label names it.
+type refusal string
+
+const (
+	refusedLimit     refusal = "limit"       // the limit is used up, or is 0
+	refusedMaxSeqLen refusal = "max_seq_len" // the sequence bound switched migration off
+)
+
+// judge decides what follows a failure of the current attempt.
+func (c *continuation) judge(err *engine.Error) verdict {
+	switch err.Kind {
+	case engine.Cancelled, engine.TimedOut, engine.Internal:
+		return verdict{}
+	}
+	if finish := c.fulfilled(); finish != "" {
+		return verdict{finish: finish}
+	}
+	switch {
+	case !c.callsForMove(err.Kind):
+		return verdict{}
+	case c.tooLong:
+		return verdict{refuse: refusedMaxSeqLen}
+	case c.moves >= c.limit:
+		return verdict{refuse: refusedLimit}
+	case c.generated > 0:
+		return verdict{move: engine.OngoingRequest}
+	}
+	return verdict{move: engine.NewRequest}
+}
+
+// callsForMove is the operator's own table of the kinds of failure: those that
+// mean "this worker cannot go on". A refusal before the first token is no such
+// failure, the router has already asked every other worker.
+func (c *continuation) callsForMove(kind engine.Kind) bool {
+	switch kind {
+	case engine.CannotConnect, engine.ConnectionTimeout, engine.Disconnected, engine.Stalled,
+		engine.EngineShutdown, engine.EngineError, engine.ProtocolError:
+		return true
+	case engine.Overloaded, engine.WorkerMisconfigured:
+		return c.delivered > 0
+	}
+	return false
+}
+
+// failed takes note of the worker that failed, before next.
+func (c *continuation) failed(workerID string) {
+	if workerID != "" && !slices.Contains(c.avoid, workerID) {
+		c.avoid = append(c.avoid, workerID)
+	}
+}
+
+// first returns the request of the first attempt.
+func (c *continuation) first() *engine.Request {
+	r := *c.req
+	r.ID = c.attemptID()
+	return &r
+}
+
+// next uses up one move and returns the request that goes on with G.
+func (c *continuation) next() *engine.Request {
+	c.moves++
+	c.delivered = 0
+	r := *c.req
+	r.ID = c.attemptID()
+	r.TokenIDs = slices.Concat(c.req.TokenIDs, c.kept)
+	r.Carried = c.req.Carried + c.generated
+	r.Stop.MaxTokens -= c.generated
+	r.Stop.MinTokens = max(0, r.Stop.MinTokens-c.generated)
+	r.Avoid = slices.Concat(c.req.Avoid, c.avoid)
+	return &r
+}
+
+func (c *continuation) attemptID() string { return fmt.Sprintf("%s-m%02d", c.req.ID, c.moves) }
+
+// carries reports whether G has to be kept: some later failure could still be
+// answered by a move.
+func (c *continuation) carries() bool { return !c.tooLong && c.moves < c.limit }
+
+// checkLength switches migration off for good once prompt and output together
+// are longer than the bound (exactly the bound still migrates), and lets go of
+// the tokens.
+func (c *continuation) checkLength() {
+	if c.maxSeqLen > 0 && c.limit > 0 && len(c.req.TokenIDs)+c.generated > c.maxSeqLen {
+		c.tooLong = true
+		c.kept = nil
+	}
+}

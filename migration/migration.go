@@ -1,0 +1,197 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"baton/engine"
+)
+
+// Config holds the operator's limits.
+type Config struct {
+	Limit     int // how often one request may be moved, over its whole life; 0 = never
+	MaxSeqLen int // prompt + output beyond which a request is not moved, in tokens; 0 = no bound
+}
+
+// An Operator is an engine.Engine that survives the workers of the engine below.
+type Operator struct {
+	workers engine.Engine
+	cfg     Config
+	log     *slog.Logger
+	metrics *metrics
+}
+
+// New returns an Operator over workers, usually the router. Its metrics are
+// registered with reg under the prefix namespace.
+func New(workers engine.Engine, cfg Config, log *slog.Logger, reg prometheus.Registerer, namespace string) *Operator {
+	return &Operator{workers: workers, cfg: cfg, log: log, metrics: newMetrics(reg, namespace)}
+}
+
+// AddModel makes the series of a model exist, at 0, before its first request.
+func (o *Operator) AddModel(name string) { o.metrics.addModel(name, o.cfg.Limit) }
+
+// Generate streams the answer to req over as many attempts as it takes and as
+// the limit allows. See engine.Engine for the contract.
+func (o *Operator) Generate(ctx context.Context, req *engine.Request) engine.Stream {
+	return func(yield func(engine.Delta, error) bool) {
+		if req.Trace == nil {
+			r := *req
+			r.Trace = &engine.Trace{}
+			req = &r
+		}
+		run := &run{o: o, c: newContinuation(req, o.cfg), yield: yield}
+		if run.c.tooLong {
+			o.metrics.tooLong(req.Model)
+		}
+		run.stream(ctx)
+	}
+}
+
+// A run is one request on its way through the operator: the continuation and
+// what is told about it.
+type run struct {
+	o     *Operator
+	c     *continuation
+	yield func(engine.Delta, error) bool
+
+	lastToken time.Time // when the newest token came
+	move      *move     // the move whose first token has not come yet
+}
+
+// A move is a change of workers under way.
+type move struct {
+	kind     engine.MigrationType
+	cause    *engine.Error
+	from     string
+	failedAt time.Time
+	asked    int // attempts in the trace before it
+}
+
+// stream is the loop around the continuation: attempt, judge, next.
+func (r *run) stream(ctx context.Context) {
+	req := r.c.first()
+	for {
+		err := r.attempt(ctx, req)
+		if err == nil {
+			return // complete, or the consumer left
+		}
+		if cause := engine.CauseOf(ctx); cause != nil {
+			err = cause // whatever broke, it broke because the caller went
+		}
+		r.settle(false)
+		switch v := r.c.judge(err); {
+		case v.finish != "":
+			r.yield(engine.Delta{FinishReason: v.finish}, nil)
+			return
+		case v.move != "":
+			r.move = &move{kind: v.move, cause: err, from: err.WorkerID, failedAt: time.Now(), asked: len(r.c.req.Trace.Attempts)}
+			r.c.failed(err.WorkerID)
+			req = r.c.next()
+		default:
+			if v.refuse != "" {
+				r.o.metrics.refused(r.c.req.Model, v.refuse)
+			}
+			r.yield(engine.Delta{}, r.final(err))
+			return
+		}
+	}
+}
+
+// attempt hands on the deltas of one attempt. It returns nil when the stream is
+// over, else how the attempt failed.
+func (r *run) attempt(ctx context.Context, req *engine.Request) *engine.Error {
+	for d, err := range r.o.workers.Generate(ctx, req) {
+		if err != nil {
+			return engine.AsError(err)
+		}
+		wasTooLong := r.c.tooLong
+		d, early := r.c.observe(d)
+		if len(d.TokenIDs) > 0 {
+			if r.c.tooLong && !wasTooLong {
+				r.o.metrics.tooLong(r.c.req.Model)
+			}
+			now := time.Now()
+			if r.move != nil {
+				r.arrived(now)
+			}
+			r.lastToken = now
+		}
+		if !r.yield(d, nil) {
+			r.settle(false)
+			return nil
+		}
+		if early != nil {
+			early.WorkerID = r.worker()
+			return early
+		}
+		if d.FinishReason != "" {
+			r.settle(true)
+			return nil
+		}
+	}
+	return &engine.Error{Kind: engine.Internal, Err: errors.New("migration: a stream ended without a finish reason or an error")}
+}
+
+func (r *run) worker() string {
+	if last := r.c.req.Trace.Last(); last != nil {
+		return last.WorkerID
+	}
+	return ""
+}
+
+// arrived closes a move whose first token is there.
+func (r *run) arrived(now time.Time) {
+	gap := now.Sub(r.move.failedAt)
+	if !r.lastToken.IsZero() {
+		gap = now.Sub(r.lastToken)
+	}
+	if last := r.c.req.Trace.Last(); last != nil {
+		last.Gap = gap
+	}
+	r.o.metrics.gap(r.c.req.Model, gap)
+	r.settle(true)
+}
+
+// settle counts and logs the move under way, if there is one: it was a move
+// only if the request reached another worker and was not refused there.
+func (r *run) settle(ok bool) {
+	m := r.move
+	if m == nil {
+		return
+	}
+	r.move = nil
+	model, trace := r.c.req.Model, r.c.req.Trace
+	r.o.metrics.duration(model, m.kind, ok, time.Since(m.failedAt))
+	to := trace.Last()
+	if to == nil || len(trace.Attempts) == m.asked || to.Err != nil && isRefusal(to) {
+		return
+	}
+	to.Migration, to.Carried = m.kind, r.c.generated-r.c.delivered
+	r.o.metrics.moved(model, m.kind, to.Carried)
+	r.o.log.Warn("request migrated",
+		"request", r.c.req.ID, "model", model, "from", m.from, "to", to.WorkerID,
+		"kind", string(m.kind), "reason", m.cause.Kind.String(), "cause", m.cause.Error(),
+		"tokens_carried", to.Carried, "moves_left", r.c.limit-r.c.moves,
+		"gap_ms", float64(to.Gap.Microseconds())/1000)
+}
+
+// isRefusal reports whether a failed attempt only was a worker saying no.
+func isRefusal(a *engine.Attempt) bool {
+	return a.Tokens == 0 && (a.Err.Kind == engine.Overloaded || a.Err.Kind == engine.WorkerMisconfigured)
+}
+
+// final is the error that the client gets. A request error on a continuation is
+// not the client's fault alone, so it names the loss of the worker before.
+func (r *run) final(err *engine.Error) *engine.Error {
+	if r.c.generated == 0 || err.Kind != engine.InvalidRequest {
+		return err
+	}
+	e := *err
+	e.Message = fmt.Sprintf("the answer was lost with its worker after %d tokens, and the next worker refused to go on with it: %s", r.c.generated, err.Message)
+	return &e
+}

@@ -1,0 +1,288 @@
+package migration
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"baton/engine"
+)
+
+func request(budget int) *engine.Request {
+	return &engine.Request{
+		ID: "r", Model: "m", TokenIDs: []engine.TokenID{7, 8, 9},
+		Stop:  engine.StopConditions{MaxTokens: budget, EOS: []engine.TokenID{eos}},
+		Trace: &engine.Trace{},
+	}
+}
+
+func TestSeriesExistBeforeTheFirstEvent(t *testing.T) {
+	op, reg := newOperator(&scripted{}, Config{Limit: 3})
+	op.AddModel("m")
+	want := `
+# HELP test_model_migration_total Requests moved to another worker.
+# TYPE test_model_migration_total counter
+test_model_migration_total{migration_type="new_request",model="m"} 0
+test_model_migration_total{migration_type="ongoing_request",model="m"} 0
+# HELP test_model_migration_max_seq_len_exceeded_total Requests for which the sequence bound switched migration off.
+# TYPE test_model_migration_max_seq_len_exceeded_total counter
+test_model_migration_max_seq_len_exceeded_total{model="m"} 0
+# HELP test_model_migration_limit How often one request may be moved.
+# TYPE test_model_migration_limit gauge
+test_model_migration_limit{model="m"} 3
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "test_model_migration_total", "test_model_migration_max_seq_len_exceeded_total", "test_model_migration_limit"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSequenceBoundIsStrict(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		bound    int // prompt 3, two tokens before the cut: 5
+		moved    bool
+		exceeded float64
+	}{
+		{"exactly the bound still migrates", 5, true, 0},
+		{"one above does not", 4, false, 1},
+		{"a prompt above the bound switches both types off", 2, false, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: 2, fail: engine.Disconnected}, {worker: "b", tokens: -1}}}
+			op, _ := newOperator(s, Config{Limit: 1, MaxSeqLen: tc.bound})
+			got := collect(op.Generate(t.Context(), request(3)))
+			if moved := got.err == nil; moved != tc.moved {
+				t.Errorf("moved %v, want %v (%v)", moved, tc.moved, got.err)
+			}
+			if n := testutil.ToFloat64(op.metrics.exceeded.WithLabelValues("m")); n != tc.exceeded {
+				t.Errorf("counted %v times, want %v", n, tc.exceeded)
+			}
+		})
+	}
+	t.Run("not counted where migration is off", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: -1}}}
+		op, _ := newOperator(s, Config{Limit: 0, MaxSeqLen: 2})
+		collect(op.Generate(t.Context(), request(3)))
+		if n := testutil.CollectAndCount(op.metrics.exceeded); n != 0 {
+			t.Errorf("%d series counted", n)
+		}
+	})
+}
+
+func TestWhatTriggersAMove(t *testing.T) {
+	for kind := engine.Internal; kind <= engine.TimedOut; kind++ {
+		for _, delivered := range []int{0, 2} {
+			s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: delivered, fail: kind}, {worker: "b", tokens: -1}}}
+			op, _ := newOperator(s, Config{Limit: 1})
+			got := collect(op.Generate(t.Context(), request(4)))
+			want := true
+			switch kind {
+			case engine.Internal, engine.InvalidRequest, engine.NoWorker, engine.Cancelled, engine.TimedOut:
+				want = false
+			case engine.Overloaded, engine.WorkerMisconfigured:
+				want = delivered > 0
+			}
+			if moved := got.err == nil; moved != want {
+				t.Errorf("%v after %d tokens: moved %v, want %v", kind, delivered, moved, want)
+			}
+		}
+	}
+}
+
+func TestAWorkerCannotMakeAnAnswerLonger(t *testing.T) {
+	t.Run("beyond the budget", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: 9, finish: engine.FinishLength, perID: 4}}}
+		op, _ := newOperator(s, Config{})
+		got := collect(op.Generate(t.Context(), request(5)))
+		if len(got.ids) != 5 || got.finish != engine.FinishLength {
+			t.Errorf("%d ids, %q", len(got.ids), got.finish)
+		}
+	})
+	t.Run("beyond the end id", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: 2, steps: []step{{worker: "a", tokens: 9, finish: engine.FinishLength, perID: 4}}}
+		op, _ := newOperator(s, Config{})
+		got := collect(op.Generate(t.Context(), request(5)))
+		if len(got.ids) != 3 || got.finish != engine.FinishStop {
+			t.Errorf("%d ids, %q", len(got.ids), got.finish)
+		}
+	})
+}
+
+func TestLengthBelowBudgetAndContextIsNoEnd(t *testing.T) {
+	steps := []step{{worker: "small", tokens: 2, finish: engine.FinishLength}, {worker: "b", tokens: -1}}
+	t.Run("moved", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: -1, steps: steps}
+		op, _ := newOperator(s, Config{Limit: 1})
+		req := request(6)
+		req.ContextLength = 100
+		want, _ := s.reference(req)
+		got := collect(op.Generate(t.Context(), req))
+		if len(got.ids) != len(want) || got.err != nil {
+			t.Fatalf("got %v, %v", got.ids, got.err)
+		}
+		if avoid := s.asked[1].Avoid; len(avoid) != 1 || avoid[0] != "small" {
+			t.Errorf("avoids %v", avoid)
+		}
+	})
+	t.Run("the model's own context is an end", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: -1, steps: steps}
+		op, _ := newOperator(s, Config{Limit: 1})
+		req := request(6)
+		req.ContextLength = 5
+		got := collect(op.Generate(t.Context(), req))
+		if len(got.ids) != 2 || got.finish != engine.FinishLength {
+			t.Errorf("%d ids, %q, %v", len(got.ids), got.finish, got.err)
+		}
+	})
+	t.Run("a death there is finished here", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: 2, fail: engine.Disconnected}}}
+		op, _ := newOperator(s, Config{Limit: 0})
+		req := request(6)
+		req.ContextLength = 5
+		got := collect(op.Generate(t.Context(), req))
+		if len(got.ids) != 2 || got.finish != engine.FinishLength || len(s.asked) != 1 {
+			t.Errorf("%d ids, %q, %v", len(got.ids), got.finish, got.err)
+		}
+	})
+}
+
+func TestMinTokens(t *testing.T) {
+	for _, tc := range []struct{ cut, min, want int }{{5, 8, 3}, {9, 8, 0}} {
+		s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: tc.cut, fail: engine.Stalled}, {worker: "b", tokens: -1}}}
+		op, _ := newOperator(s, Config{Limit: 1})
+		req := request(20)
+		req.Stop.MinTokens = tc.min
+		collect(op.Generate(t.Context(), req))
+		if got := s.asked[1].Stop.MinTokens; got != tc.want {
+			t.Errorf("cut after %d: asked for at least %d, want %d", tc.cut, got, tc.want)
+		}
+	}
+	t.Run("an end id before the minimum is no end", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: 1, steps: []step{{worker: "a", tokens: 2, fail: engine.Stalled}, {worker: "b", tokens: -1}}}
+		op, _ := newOperator(s, Config{Limit: 1})
+		req := request(6)
+		req.Stop.MinTokens = 4
+		if got := collect(op.Generate(t.Context(), req)); len(got.ids) != 6 || len(s.asked) != 2 {
+			t.Errorf("%d ids in %d attempts, finish %q", len(got.ids), len(s.asked), got.finish)
+		}
+	})
+}
+
+func TestAttemptIDsDiffer(t *testing.T) {
+	s := &scripted{prompt: 3, eosAt: -1}
+	for range 12 {
+		s.steps = append(s.steps, step{worker: "a", tokens: 1, fail: engine.Disconnected})
+	}
+	op, _ := newOperator(s, Config{Limit: 11})
+	collect(op.Generate(t.Context(), request(50)))
+	for i, a := range s.asked {
+		for j, b := range s.asked {
+			if i != j && strings.HasPrefix(a.ID, b.ID) {
+				t.Errorf("%q is a prefix of %q", b.ID, a.ID)
+			}
+		}
+	}
+}
+
+func TestAMoveIsCountedOnceItReachedAWorker(t *testing.T) {
+	count := func(steps []step, limit int) (newRequest, ongoing float64) {
+		s := &scripted{prompt: 3, eosAt: -1, steps: steps}
+		op, _ := newOperator(s, Config{Limit: limit})
+		collect(op.Generate(context.Background(), request(4)))
+		return testutil.ToFloat64(op.metrics.total.WithLabelValues("m", "new_request")), testutil.ToFloat64(op.metrics.total.WithLabelValues("m", "ongoing_request"))
+	}
+	dead := func(tokens int) step { return step{worker: "a", tokens: tokens, fail: engine.Disconnected} }
+	for _, tc := range []struct {
+		name         string
+		steps        []step
+		limit        int
+		news, onging float64
+	}{
+		{"before and after the first token", []step{dead(0), dead(1), {worker: "b", tokens: -1}}, 3, 1, 1},
+		{"a continuation that dies before its first token is ongoing too", []step{dead(1), dead(0), {worker: "b", tokens: -1}}, 3, 0, 2},
+		{"not for the last failure", []step{dead(1), dead(1)}, 1, 0, 1},
+		{"not if no worker was there", []step{dead(1)}, 3, 0, 0},
+		{"not for a refusal", []step{dead(1), {worker: "b", tokens: 0, fail: engine.Overloaded}}, 3, 0, 0},
+	} {
+		if n, o := count(tc.steps, tc.limit); n != tc.news || o != tc.onging {
+			t.Errorf("%s: new %v, ongoing %v", tc.name, n, o)
+		}
+	}
+}
+
+func TestALeavingClientIsNoFailure(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: 2, fail: engine.Disconnected}, {worker: "b", tokens: -1}}}
+	op, _ := newOperator(s, Config{Limit: 3})
+	var last error
+	for _, err := range op.Generate(ctx, request(9)) {
+		cancel()
+		last = err
+	}
+	if e := engine.AsError(last); e.Kind != engine.Cancelled || len(s.asked) != 1 {
+		t.Errorf("%v after %d attempts", last, len(s.asked))
+	}
+}
+
+func TestRequestErrorOnAContinuationNamesTheLoss(t *testing.T) {
+	s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: 2, fail: engine.Disconnected}, {worker: "b", tokens: 0, fail: engine.InvalidRequest}}}
+	op, _ := newOperator(s, Config{Limit: 3})
+	got := collect(op.Generate(t.Context(), request(9)))
+	if got.err == nil || !strings.Contains(got.err.Message, "lost with its worker after 2 tokens") {
+		t.Errorf("%v", got.err)
+	}
+}
+
+// A gap is what the client sees: from the last token before to the first after.
+func TestGapAndRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "10.0.0.1:8000", tokens: 2, fail: engine.Stalled}, {worker: "10.0.0.2:8000", tokens: -1}}}
+		op, _ := newOperator(s, Config{Limit: 3})
+		op.log = slog.New(slog.NewTextHandler(&log, nil))
+		req := request(4)
+		n := 0
+		for _, err := range op.Generate(t.Context(), req) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 2 {
+				time.Sleep(250 * time.Millisecond) // the scripted silence
+			}
+		}
+		if gap := req.Trace.Attempts[1].Gap; gap != 250*time.Millisecond {
+			t.Errorf("gap %v", gap)
+		}
+		for _, want := range []string{`msg="request migrated"`, "from=10.0.0.1:8000", "to=10.0.0.2:8000", "kind=ongoing_request", "reason=stalled", "tokens_carried=2", "moves_left=2", "gap_ms=250"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("no %s in %s", want, log.String())
+			}
+		}
+	})
+}
+
+func TestNoAllocationPerToken(t *testing.T) {
+	c := newContinuation(request(1<<20), Config{Limit: 3})
+	ids := []engine.TokenID{5}
+	if n := testing.AllocsPerRun(100_000, func() { c.observe(engine.Delta{TokenIDs: ids}) }); n != 0 {
+		t.Errorf("%v allocations a token", n)
+	}
+}
+
+func BenchmarkToken(b *testing.B) {
+	for name, limit := range map[string]int{"limit=0": 0, "limit=3": 3} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			s := &endless{n: b.N}
+			op := New(s, Config{Limit: limit}, slog.New(slog.DiscardHandler), newRegistry(), "bench")
+			for range op.Generate(b.Context(), request(b.N+1)) {
+			}
+		})
+	}
+}
