@@ -1,0 +1,173 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// Serve is the configuration of `baton serve`. Durations and sizes of 0 are off.
+type Serve struct {
+	Workers     []Worker
+	ModelPaths  []Named // where the files of a model lie; Name "" = of every other model
+	ServedNames []Named // Name is the worker's own name ("" = every other), Value the public one
+
+	HTTPHost string
+	HTTPPort int // 0 = a free one
+
+	MigrationLimit     int
+	MigrationMaxSeqLen int // in tokens; 0 = no bound
+
+	ConnectTimeout    time.Duration
+	FirstTokenTimeout time.Duration
+	StallTimeout      time.Duration
+	RequestTimeout    time.Duration
+	WorkerWaitTimeout time.Duration
+	InhibitDuration   time.Duration
+	HealthInterval    time.Duration
+	RouterMode        string // one of the RouterModes
+
+	KeepAliveInterval     time.Duration
+	WriteTimeout          time.Duration
+	LameDuck              time.Duration
+	ShutdownTimeout       time.Duration
+	MaxBodyBytes          int64
+	MaxConcurrentRequests int
+	OverloadStatus        int // 0 = what the workers said
+
+	MetricsPrefix string
+	LogLevel      string // debug, info, warn or error
+	LogFormat     string // text or json
+
+	File       string // the configuration file; "" = none
+	DumpConfig bool   // print the configuration instead of serving
+
+	settings []*setting
+}
+
+// The values of RouterMode.
+const (
+	LeastLoaded = "least-loaded"
+	RoundRobin  = "round-robin"
+	PowerOfTwo  = "power-of-two"
+	Random      = "random"
+)
+
+// LoadServe reads the command line (without the program's and the subcommand's
+// name), the environment and the configuration file. Its error is ErrHelp, a
+// *UsageError, or what reading the file gave.
+func LoadServe(args []string, lookupEnv func(string) (string, bool)) (*Serve, error) {
+	c := newServe()
+	err := load(c.settings, args, lookupEnv, func() ([]byte, error) {
+		if c.File == "" {
+			return nil, nil
+		}
+		return readFile(c.File)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Workers) == 0 && !c.DumpConfig {
+		return nil, usage("--worker is missing: name at least one worker, for example --worker http://127.0.0.1:8000")
+	}
+	return c, nil
+}
+
+// newServe declares the settings and puts the defaults in force.
+func newServe() *Serve {
+	c := &Serve{}
+	c.settings = []*setting{
+		section("Workers and models"),
+		list(&c.Workers, ParseWorker, "worker", "[KIND=]URL",
+			"a worker's address; KIND is "+orList(kinds)+", without it the worker is asked",
+			"[KIND=]http://host:port, where KIND is "+orList(kinds)),
+		list(&c.ModelPaths, parseModelPath, "model-path", "[NAME=]PATH",
+			"the folder or .gguf file with the tokenizer and the chat template of the model with public name NAME; without NAME, of every model that has no path of its own",
+			"[NAME=]PATH"),
+		list(&c.ServedNames, parseServedName, "served-model-name", "[WORKERNAME=]NAME",
+			"the public name of the model that workers call WORKERNAME; without WORKERNAME, of every model that has none; workers with different names become one model by the same NAME",
+			"[WORKERNAME=]NAME"),
+
+		section("Migration"),
+		integer(&c.MigrationLimit, 0, 0, maxMigrationLimit, "migration-limit",
+			"how often one request may move to another worker after a failure; 0 = never"),
+		optional(integer(&c.MigrationMaxSeqLen, 0, 1, maxTokens, "migration-max-seq-len",
+			"a request whose prompt and output together exceed so many tokens is no longer moved")),
+
+		section("Routing and time"),
+		choice(&c.RouterMode, LeastLoaded, []string{LeastLoaded, RoundRobin, PowerOfTwo, Random}, "router-mode",
+			"how a worker is chosen among those that can serve a request", refusedRouterModes),
+		duration(&c.ConnectTimeout, 3*time.Second, "connect-timeout",
+			"how long connecting to a worker may take"),
+		duration(&c.FirstTokenTimeout, 5*time.Minute, "first-token-timeout",
+			"how long a worker may take until its first token").or("DYN_HTTP_BACKEND_TTFT_STREAM_TIMEOUT_SECS", seconds),
+		duration(&c.StallTimeout, 30*time.Second, "stall-timeout",
+			"how long a worker may be silent between tokens").or("DYN_HTTP_BACKEND_STREAM_TIMEOUT_SECS", seconds),
+		duration(&c.RequestTimeout, 0, "request-timeout",
+			"how long a request may take, all attempts together; the header X-Request-Timeout can lower it"),
+		duration(&c.WorkerWaitTimeout, 10*time.Second, "worker-wait-timeout",
+			"how long a request waits while no worker is available"),
+		duration(&c.InhibitDuration, 5*time.Second, "inhibit-duration",
+			"how long a failed worker is kept out, doubled per repeated failure up to one minute and ended early by a good probe").or("DYN_RUNTIME_INHIBITED_DURATION_SECS", seconds),
+		duration(&c.HealthInterval, 2*time.Second, "health-interval",
+			"time between two probes of a worker; 0 = workers are judged by their answers only"),
+
+		section("HTTP"),
+		text(&c.HTTPHost, "0.0.0.0", parseHost, "http-host", "HOST", "the address to listen on", "a host name or an IP address"),
+		integer(&c.HTTPPort, 8000, 0, 65535, "http-port", "the port of the API and of /metrics; 0 = a free one"),
+		duration(&c.KeepAliveInterval, 15*time.Second, "sse-keep-alive-interval",
+			"a comment line is sent after so much silence in a stream").or("DYN_HTTP_SSE_KEEP_ALIVE_INTERVAL_MS", milliseconds),
+		duration(&c.WriteTimeout, time.Minute, "write-timeout",
+			"a client that takes no byte for so long is gone"),
+		size(&c.MaxBodyBytes, 192<<20, "max-body-bytes",
+			"a longer request body is refused with 413").or("DYN_HTTP_BODY_LIMIT_MB", mebibytes),
+		integer(&c.MaxConcurrentRequests, 0, 0, maxConcurrency, "max-concurrent-requests",
+			"further requests are refused with 429; 0 = off"),
+		optional(integer(&c.OverloadStatus, 0, 400, 599, "http-overload-status-code",
+			"the HTTP status when every worker is overloaded; unset = 429 if every worker said so, else 503")),
+		duration(&c.LameDuck, 5*time.Second, "lame-duck",
+			"after SIGTERM, /health says 503 at once but requests are still served for so long, because load balancers need a moment"),
+		duration(&c.ShutdownTimeout, 30*time.Second, "shutdown-timeout",
+			"then new requests get 503 and running ones have so long to finish; 0 = none").or("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", seconds),
+
+		section("Observation"),
+		text(&c.MetricsPrefix, "dynamo_frontend", parseMetricsPrefix, "metrics-prefix", "PREFIX",
+			"the first part of the metrics' names", "letters, digits and _, not beginning with a digit"),
+		choice(&c.LogLevel, "info", []string{"debug", "info", "warn", "error"}, "log-level", "what is logged", nil),
+		choice(&c.LogFormat, "text", []string{"text", "json"}, "log-format", "how it is logged", nil),
+
+		section("Configuration"),
+		commandOnly(text(&c.File, "", parseFileName, "config", "FILE",
+			"a YAML file with the same names as keys", "the path of a file")).alsoEnv(),
+		commandOnly(boolean(&c.DumpConfig, "dump-config",
+			"print what is in force and where each value comes from, then exit")),
+	}
+	return c
+}
+
+const (
+	maxMigrationLimit = 1000
+	maxTokens         = 1 << 31
+	maxConcurrency    = 1 << 20
+	maxFileBytes      = 1 << 20
+)
+
+// refusedRouterModes are those of Dynamo that baton does not have.
+var refusedRouterModes = map[string]string{
+	"kv":                    "kv routing needs an index of the workers' caches, which baton does not keep",
+	"direct":                "direct routing leaves the choice of the worker to the client, which baton does not do",
+	"device-aware-weighted": "baton does not know the workers' devices",
+}
+
+// Address is where the API listens, as host:port.
+func (c *Serve) Address() string { return joinHostPort(c.HTTPHost, c.HTTPPort) }
+
+// readFile reads a configuration file, of which it takes maxFileBytes at most.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	defer f.Close()
+	return readAtMost(f, path, maxFileBytes)
+}
