@@ -37,12 +37,11 @@ func looksLikePath(s string) bool {
 		len(s) > 2 && s[1] == ':' && (s[2] == '\\' || s[2] == '/')
 }
 
-// parseServedName takes [WORKERNAME=]NAME. A worker's own name may well be the
-// path of a file, so the last "=" parts the two.
+// parseServedName takes [WORKERNAME=]NAME.
 func parseServedName(before []Named, text string) ([]Named, error) {
 	n := Named{Value: text}
-	if i := strings.LastIndexByte(text, '='); i >= 0 {
-		n = Named{text[:i], text[i+1:]}
+	if own, public, ok := strings.Cut(text, "="); ok {
+		n = Named{own, public}
 	}
 	return addNamed(before, n, text, "WORKERNAME=NAME")
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Serve is the configuration of `baton serve`. Durations and sizes of 0 are off.
+// Serve is the configuration of `baton serve`. A duration of 0 is off.
 type Serve struct {
 	Workers     []Worker
 	ModelPaths  []Named // where the files of a model lie; Name "" = of every other model
@@ -106,7 +106,7 @@ func newServe() *Serve {
 		duration(&c.RequestTimeout, 0, "request-timeout",
 			"how long a request may take, all attempts together; the header X-Request-Timeout can lower it"),
 		duration(&c.WorkerWaitTimeout, 10*time.Second, "worker-wait-timeout",
-			"how long a request waits while no worker is available"),
+			"how long a request waits while no worker is available; 0 = it does not wait"),
 		duration(&c.InhibitDuration, 5*time.Second, "inhibit-duration",
 			"how long a failed worker is kept out, doubled per repeated failure up to one minute and ended early by a good probe").or("DYN_RUNTIME_INHIBITED_DURATION_SECS", seconds),
 		duration(&c.HealthInterval, 2*time.Second, "health-interval",
@@ -128,7 +128,7 @@ func newServe() *Serve {
 		duration(&c.LameDuck, 5*time.Second, "lame-duck",
 			"after SIGTERM, /health says 503 at once but requests are still served for so long, because load balancers need a moment"),
 		duration(&c.ShutdownTimeout, 30*time.Second, "shutdown-timeout",
-			"then new requests get 503 and running ones have so long to finish; 0 = none").or("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", seconds),
+			"then new requests get 503 and running ones have so long to finish; 0 = they are ended at once").or("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", seconds),
 
 		section("Observation"),
 		text(&c.MetricsPrefix, "dynamo_frontend", parseMetricsPrefix, "metrics-prefix", "PREFIX",

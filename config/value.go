@@ -74,15 +74,16 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// size declares a number of bytes, of which 0 is "off".
+// size declares a number of bytes. There is no "off": a body without a bound
+// would let any client take all memory.
 func size(p *int64, initial int64, name, meaning string) *setting {
 	*p = initial
 	s := &setting{
 		name: name, operand: "SIZE", meaning: meaning,
-		allowed: "a size such as 192MiB, 1GiB or 500kB, a number of bytes, or 0 for off",
+		allowed: "a size such as 192MiB, 1GiB or 500kB, or a number of bytes, at least 1",
 		set: func(text string) error {
 			n, ok := parseSize(text)
-			if !ok {
+			if !ok || n < 1 {
 				return errNotAllowed
 			}
 			*p = n

@@ -90,8 +90,8 @@ func TestNamed(t *testing.T) {
 	if err != nil || ns[0] != (Named{"", "./a=b"}) || ns[1] != (Named{"Qwen/Qwen3", "/models/q"}) || ns[2] != (Named{"x", "hub/id"}) {
 		t.Errorf("%v, %v", ns, err)
 	}
-	ns, err = parse(parseServedName, "/m/a=b.gguf=m", "other")
-	if err != nil || ns[0] != (Named{"/m/a=b.gguf", "m"}) || ns[1] != (Named{"", "other"}) {
+	ns, err = parse(parseServedName, "/m/a.gguf=m", "other")
+	if err != nil || ns[0] != (Named{"/m/a.gguf", "m"}) || ns[1] != (Named{"", "other"}) {
 		t.Errorf("%v, %v", ns, err)
 	}
 	if ns, err = parse(parseServedName, "a=m", "b=m"); err != nil || len(ns) != 2 {
