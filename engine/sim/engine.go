@@ -1,0 +1,424 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"baton/engine"
+)
+
+// An Engine is a simulated worker without HTTP, as the router sees it through a
+// client: it implements engine.Client. Its clock may be virtual, and nothing in
+// it is random. It is safe for concurrent use.
+type Engine struct {
+	config Config
+	faults script
+
+	mu       sync.Mutex // guards what follows
+	requests []engine.Request
+	dead     chan struct{} // closed when the worker is killed
+	killed   bool          // streams are cut
+	gone     bool          // requests are refused
+	stats    Stats
+}
+
+var _ engine.Client = (*Engine)(nil)
+
+// maxRecorded is how many of the newest requests are kept for inspection.
+const maxRecorded = 4096
+
+// Stats are a worker's counters.
+type Stats struct {
+	Running  int `json:"running"`  // requests at work now
+	Started  int `json:"started"`  // requests that reached the worker
+	Finished int `json:"finished"` // with a finish reason of success
+	Aborted  int `json:"aborted"`  // the client left, or asked for the abort
+	Failed   int `json:"failed"`   // a fault, or the request was refused
+	Tokens   int `json:"tokens"`   // delivered
+}
+
+// New returns a worker.
+func New(config Config) *Engine {
+	e := &Engine{config: config.withDefaults(), dead: make(chan struct{})}
+	e.faults.set(config.Faults)
+	return e
+}
+
+// Generate implements engine.Engine.
+func (e *Engine) Generate(ctx context.Context, req *engine.Request) engine.Stream {
+	return func(yield func(engine.Delta, error) bool) {
+		dead, gone := e.begin(req)
+		outcome := &e.stats.Failed
+		defer func() { e.end(outcome) }()
+		switch {
+		case ctx.Err() != nil:
+			outcome = &e.stats.Aborted
+			yield(engine.Delta{}, engine.CauseOf(ctx))
+			return
+		case gone:
+			yield(engine.Delta{}, e.fail(engine.CannotConnect, syscall.ECONNREFUSED))
+			return
+		}
+		r := &run{e: e, ctx: ctx, dead: dead, fault: e.faults.take(req.ID), yield: yield}
+		err := r.generate(req)
+		switch {
+		case err == nil:
+			outcome = &e.stats.Finished
+		case errors.Is(err, errLeft) || ctx.Err() != nil:
+			outcome = &e.stats.Aborted
+		}
+		if err != nil && !errors.Is(err, errLeft) && !errors.Is(err, errQuiet) {
+			yield(engine.Delta{}, err)
+		}
+	}
+}
+
+// errLeft is the error of a run whose caller left the loop, errQuiet of one
+// that ends without a word.
+var (
+	errLeft  = errors.New("the caller left")
+	errQuiet = errors.New("quiet end")
+)
+
+func (e *Engine) begin(req *engine.Request) (dead chan struct{}, gone bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.requests = append(e.requests, copyRequest(req))
+	if len(e.requests) > maxRecorded {
+		e.requests = slices.Delete(e.requests, 0, len(e.requests)-maxRecorded)
+	}
+	e.stats.Started++
+	e.stats.Running++
+	return e.dead, e.gone
+}
+
+func (e *Engine) end(outcome *int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Running--
+	*outcome++
+}
+
+func (e *Engine) fail(kind engine.Kind, cause error) *engine.Error {
+	return &engine.Error{Kind: kind, WorkerID: e.config.ID, Err: cause}
+}
+
+// A run is one request on its way through the worker.
+type run struct {
+	e     *Engine
+	ctx   context.Context
+	dead  <-chan struct{}
+	fault *Fault
+	yield func(engine.Delta, error) bool
+
+	timer *time.Timer
+}
+
+// generate delivers the answer. It returns nil after the finish reason.
+func (r *run) generate(req *engine.Request) error {
+	if r.fault.beforeResponse() {
+		return r.beforeResponse()
+	}
+	c := &r.e.config
+	if n := len(req.TokenIDs); n >= c.ContextLength || n == 0 {
+		return &engine.Error{Kind: engine.InvalidRequest, WorkerID: c.ID, Status: http.StatusBadRequest,
+			Message: fmt.Sprintf("the prompt has %d tokens, the context %d", n, c.ContextLength)}
+	}
+	g := newGeneration(c, req.TokenIDs, req.Sampling, req.Stop)
+	sizes := deltaSize{sizes: c.Deltas}
+	delivered := 0
+	var finish engine.FinishReason
+	for finish == "" {
+		if done, err := r.strike(delivered, finish); done {
+			return err
+		}
+		var d engine.Delta
+		for size := sizes.take(); len(d.TokenIDs) < size && finish == ""; {
+			if err := r.wait(r.pace(delivered)); err != nil {
+				return err
+			}
+			if r.fault != nil && r.fault.Kind == FaultWrongID && r.fault.due(delivered, "") {
+				d.TokenIDs = append(d.TokenIDs, r.wrongID())
+				r.fault = nil
+				delivered++
+				continue
+			}
+			at := g.at()
+			var id engine.TokenID
+			id, finish = g.next()
+			d.TokenIDs = append(d.TokenIDs, id)
+			if req.Output.Logprobs {
+				d.Logprobs = append(d.Logprobs, at.logprob(id, req.Output.TopLogprobs, c.VocabSize))
+			}
+			delivered++
+			if r.fault.due(delivered, finish) {
+				break // what is made so far is delivered, then it strikes
+			}
+		}
+		if finish != "" && !c.FinishAlone && !r.fault.due(delivered, finish) {
+			d.FinishReason = finish
+		}
+		if err := r.deliver(d); err != nil || d.FinishReason != "" {
+			return err
+		}
+	}
+	if done, err := r.strike(delivered, finish); done {
+		return err
+	}
+	return r.deliver(engine.Delta{FinishReason: finish})
+}
+
+func (r *run) deliver(d engine.Delta) error {
+	r.e.mu.Lock()
+	r.e.stats.Tokens += len(d.TokenIDs)
+	r.e.mu.Unlock()
+	if !r.yield(d, nil) {
+		return errLeft
+	}
+	return nil
+}
+
+// pace is how long the next token takes.
+func (r *run) pace(delivered int) time.Duration {
+	if r.fault != nil && r.fault.Kind == FaultDrip && delivered >= r.fault.After {
+		return time.Duration(r.fault.Delay)
+	}
+	if delivered == 0 {
+		return r.e.config.Prefill
+	}
+	return r.e.config.Gap
+}
+
+func (r *run) wrongID() engine.TokenID {
+	if r.fault.TokenID != 0 {
+		return r.fault.TokenID
+	}
+	return engine.TokenID(r.e.config.VocabSize)
+}
+
+// wait takes d of time. It returns an error when the caller has left or the
+// worker died meanwhile; for d = 0 it only looks.
+func (r *run) wait(d time.Duration) error {
+	var elapsed <-chan time.Time
+	if d > 0 {
+		if r.timer == nil {
+			r.timer = time.NewTimer(d)
+		} else {
+			r.timer.Reset(d)
+		}
+		defer r.timer.Stop()
+		elapsed = r.timer.C
+	} else {
+		select {
+		case <-r.ctx.Done():
+			return engine.CauseOf(r.ctx)
+		case <-r.dead:
+			return r.e.fail(engine.Disconnected, io.ErrUnexpectedEOF)
+		default:
+			return nil
+		}
+	}
+	select {
+	case <-elapsed:
+		return nil
+	case <-r.ctx.Done():
+		return engine.CauseOf(r.ctx)
+	case <-r.dead:
+		return r.e.fail(engine.Disconnected, io.ErrUnexpectedEOF)
+	}
+}
+
+// silence lasts until the caller has enough or the worker dies.
+func (r *run) silence() error {
+	select {
+	case <-r.ctx.Done():
+		return engine.CauseOf(r.ctx)
+	case <-r.dead:
+		return r.e.fail(engine.Disconnected, io.ErrUnexpectedEOF)
+	}
+}
+
+// beforeResponse acts out the faults that come before any token.
+func (r *run) beforeResponse() error {
+	switch f := r.fault; f.Kind {
+	case FaultRefuse:
+		return r.e.fail(engine.CannotConnect, syscall.ECONNREFUSED)
+	case FaultDialTimeout:
+		delay := time.Duration(f.Delay)
+		if delay == 0 {
+			delay = defaultConnectDelay
+		}
+		if err := r.wait(delay); err != nil {
+			return err
+		}
+		return r.e.fail(engine.ConnectionTimeout, syscall.ETIMEDOUT)
+	case FaultStatus:
+		return r.e.statusError(f)
+	default:
+		return r.silence()
+	}
+}
+
+// statusError is the error that the clients make of a refused request.
+func (e *Engine) statusError(f *Fault) *engine.Error {
+	status := f.status(http.StatusServiceUnavailable)
+	err := &engine.Error{WorkerID: e.config.ID, Status: status, RetryAfter: time.Duration(f.RetryAfter) * time.Second}
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		err.Kind = engine.Overloaded
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		err.Kind = engine.WorkerMisconfigured
+	default:
+		err.Kind = engine.EngineError
+		if status < 500 {
+			err.Kind, err.Message = engine.InvalidRequest, f.Message
+			if err.Message == "" {
+				err.Message = "the simulated worker refuses this request"
+			}
+		}
+	}
+	return err
+}
+
+// strike acts out the fault if it is due. It returns true when the run is over.
+func (r *run) strike(delivered int, finish engine.FinishReason) (bool, error) {
+	f := r.fault
+	if !f.due(delivered, finish) {
+		return false, nil
+	}
+	e := r.e
+	switch f.Kind {
+	case FaultStall:
+		return true, r.silence()
+	case FaultVanish:
+		e.vanish()
+		return true, r.silence()
+	case FaultPause:
+		r.fault = nil
+		err := r.wait(time.Duration(f.Delay))
+		return err != nil, err
+	case FaultAbort:
+		return true, e.fail(engine.EngineError, errors.New(`finish reason "abort"`))
+	case FaultError:
+		err := e.fail(engine.EngineError, errors.New("error frame"))
+		err.Status = f.status(http.StatusInternalServerError)
+		return true, err
+	case FaultGarbage:
+		return true, e.fail(engine.ProtocolError, errors.New("an event is no JSON"))
+	case FaultShutdown:
+		return true, e.fail(engine.EngineShutdown, nil)
+	case FaultQuiet:
+		return true, errQuiet
+	case FaultKill:
+		e.Kill()
+		return true, e.fail(engine.Disconnected, io.ErrUnexpectedEOF)
+	case FaultLength:
+		if err := r.deliver(engine.Delta{FinishReason: engine.FinishLength}); err != nil {
+			return true, err
+		}
+		return true, nil
+	case FaultReset, FaultHalfNumber, FaultHalfString:
+		return true, e.fail(engine.Disconnected, syscall.ECONNRESET)
+	case FaultCut:
+		return true, e.fail(engine.Disconnected, io.ErrUnexpectedEOF)
+	case FaultEnd, FaultDone:
+		return true, e.fail(engine.Disconnected, io.EOF)
+	}
+	return false, nil // drip, miscount, wrong_id: not an end
+}
+
+// Kill ends the worker: its streams fail with Disconnected, later requests with
+// CannotConnect.
+func (e *Engine) Kill() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.killed {
+		close(e.dead)
+	}
+	e.killed, e.gone = true, true
+}
+
+// vanish refuses later requests and leaves the running ones alone.
+func (e *Engine) vanish() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.gone = true
+}
+
+// Revive brings a killed worker back.
+func (e *Engine) Revive() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.killed {
+		e.dead = make(chan struct{})
+	}
+	e.killed, e.gone = false, false
+}
+
+// SetFaults replaces the faults; their counts begin anew.
+func (e *Engine) SetFaults(faults ...Fault) { e.faults.set(faults) }
+
+// Requests returns copies of the requests that the worker got, refused ones
+// included, oldest first.
+func (e *Engine) Requests() []engine.Request {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.requests)
+}
+
+// Stats returns the counters.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stats
+}
+
+// copyRequest returns a request that shares nothing with req that its owner
+// could still change.
+func copyRequest(req *engine.Request) engine.Request {
+	c := *req
+	c.TokenIDs = slices.Clone(req.TokenIDs)
+	c.Stop.TokenIDs = slices.Clone(req.Stop.TokenIDs)
+	c.Stop.EOS = slices.Clone(req.Stop.EOS)
+	c.Sampling.LogitBias = maps.Clone(req.Sampling.LogitBias)
+	c.Avoid = slices.Clone(req.Avoid)
+	c.Trace = nil
+	return c
+}
+
+// Kind implements engine.Client.
+func (e *Engine) Kind() string { return e.config.Kind }
+
+// Probe implements engine.Client.
+func (e *Engine) Probe(ctx context.Context) (engine.Info, error) {
+	if err := e.Health(ctx); err != nil {
+		return engine.Info{}, err
+	}
+	return engine.Info{Version: version, Models: []engine.ModelInfo{{
+		ID: e.config.Model, ContextLength: e.config.ContextLength, VocabSize: e.config.VocabSize,
+	}}}, nil
+}
+
+// Health implements engine.Client.
+func (e *Engine) Health(ctx context.Context) error {
+	if err := engine.CauseOf(ctx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone {
+		return e.fail(engine.CannotConnect, syscall.ECONNREFUSED)
+	}
+	return nil
+}
+
+// Unsupported implements engine.Client.
+func (e *Engine) Unsupported(*engine.Request) string { return "" }
