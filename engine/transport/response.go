@@ -1,0 +1,181 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"time"
+
+	"baton/engine"
+)
+
+const (
+	// A finished answer's rest is read for so long and so far, so that its
+	// connection can be used again. Engines write the end together with the
+	// last event; waiting longer would cost more than a new connection.
+	restWait     = 20 * time.Millisecond
+	maxRestBytes = 64 << 10
+
+	// An error's body is read for so long.
+	errorBodyWait = 2 * time.Second
+)
+
+// A Response is an answer whose body is still to be read.
+type Response struct {
+	Status int
+	Header http.Header
+
+	link    *Link
+	caller  context.Context // of the request; asked before an error is judged
+	cancel  context.CancelFunc
+	body    io.ReadCloser
+	silence *time.Timer // nil = unlimited
+	limit   time.Duration
+	silent  bool
+	eof     bool
+
+	mu       sync.Mutex // guards what the trace's callbacks set
+	conn     net.Conn
+	reused   bool
+	answered bool
+}
+
+// Read reads the body. Errors are those of net/http; ReadError judges them.
+func (r *Response) Read(p []byte) (int, error) {
+	if r.silence != nil {
+		r.silence.Reset(r.limit)
+	}
+	n, err := r.body.Read(p)
+	// The clock runs only while we wait for the worker: a slow consumer is no
+	// silence of the worker.
+	if r.silence != nil && !r.silence.Stop() && err != nil {
+		r.silent = true
+	}
+	if err == io.EOF {
+		r.eof = true
+	}
+	return n, err
+}
+
+// LimitSilence makes a Read fail that waits longer than d for a byte. It is for
+// engines that promise a sign of life in shorter intervals.
+func (r *Response) LimitSilence(d time.Duration) {
+	r.limit = d
+	r.silence = time.AfterFunc(d, r.closeConn)
+	r.silence.Stop()
+}
+
+// Finish ends an answer that is complete as far as the caller is concerned. The
+// rest of the body is not judged. The connection is kept if the body ends at
+// once, else closed.
+func (r *Response) Finish() {
+	if r.body == nil {
+		return
+	}
+	if !r.eof {
+		late := time.AfterFunc(restWait, r.closeConn)
+		_, err := io.CopyN(io.Discard, r.body, maxRestBytes)
+		if inTime := late.Stop(); !inTime || err != io.EOF {
+			r.Abort()
+			return
+		}
+	}
+	r.body.Close()
+	r.body = nil
+	r.cancel()
+}
+
+// Abort closes the answer's connection before it returns, which tells the worker
+// to stop. It does nothing after Finish.
+func (r *Response) Abort() {
+	r.cancel()
+	if r.body != nil {
+		r.body.Close()
+		r.body = nil
+		// Closing the body leaves the closing of the connection to a goroutine
+		// of net/http. The promise is that it is closed now.
+		r.closeConn()
+	}
+}
+
+// closeConn closes the connection under everything else. Unlike the other
+// methods it may be called from any goroutine.
+func (r *Response) closeConn() {
+	r.mu.Lock()
+	conn := r.conn
+	r.mu.Unlock()
+	if t, ok := conn.(*tls.Conn); ok {
+		conn = t.NetConn() // its own Close could wait for a dead peer
+	}
+	if conn != nil {
+		conn.Close()
+	}
+}
+
+// ReadError judges an error of Read, or of a parser above it: the caller's own
+// end first, then the loss of the connection. io.EOF counts as a loss, because
+// whoever asks expected more.
+func (r *Response) ReadError(err error) *engine.Error {
+	if cause := engine.CauseOf(r.caller); cause != nil {
+		return cause
+	}
+	if r.silent {
+		return r.link.wrap(engine.Disconnected, fmt.Errorf("read stream: no byte for %v, not even a keep-alive: %w", r.limit, err))
+	}
+	err = fmt.Errorf("read stream: %w", err)
+	if isLoss(err) {
+		return r.link.wrap(engine.Disconnected, err)
+	}
+	return r.link.wrap(engine.ProtocolError, err)
+}
+
+// lostError is the loss of a connection before the answer's headers.
+type lostError struct {
+	err   error
+	stale bool // a kept connection, and no byte of the answer
+}
+
+func (e *lostError) Error() string { return e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+// roundTripError judges a failed round trip by how far it came.
+func (r *Response) roundTripError(err error) *engine.Error {
+	r.mu.Lock()
+	conn, reused, answered := r.conn, r.reused, r.answered
+	r.mu.Unlock()
+	var netErr net.Error
+	switch {
+	case conn == nil && errors.As(err, &netErr) && netErr.Timeout():
+		return r.link.wrap(engine.ConnectionTimeout, err)
+	case conn == nil:
+		return r.link.wrap(engine.CannotConnect, err)
+	case answered && !isLoss(err):
+		return r.link.wrap(engine.ProtocolError, err)
+	}
+	return r.link.wrap(engine.Disconnected, &lostError{err: err, stale: reused && !answered})
+}
+
+// isLoss tells a lost connection from an answer that is no HTTP.
+func isLoss(err error) bool {
+	var opErr *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &opErr) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
+}
+
+func (r *Response) gotConn(info httptrace.GotConnInfo) {
+	r.mu.Lock()
+	r.conn, r.reused = info.Conn, info.Reused
+	r.mu.Unlock()
+}
+
+func (r *Response) gotByte() {
+	r.mu.Lock()
+	r.answered = true
+	r.mu.Unlock()
+}

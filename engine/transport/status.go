@@ -1,0 +1,174 @@
+package transport
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"baton/engine"
+)
+
+const (
+	maxErrorBytes   = 64 << 10
+	maxMessageBytes = 2 << 10 // of an engine's message that is passed on
+	maxRetryAfter   = 10 * time.Minute
+)
+
+// A Complaint is what an engine says in an error object. The forms of all
+// engines are read: {"error":{…}}, {"error":"…"}, a flat {"object":"error",…},
+// and FastAPI's {"detail":…}.
+type Complaint struct {
+	Message string
+	Type    string
+	Param   string
+	Code    int // 0 = none, or not a number
+}
+
+// ParseComplaint reads an error object. It reports false if data is none.
+func ParseComplaint(data []byte) (Complaint, bool) {
+	var outer struct {
+		Error  json.RawMessage `json:"error"`
+		Detail json.RawMessage `json:"detail"`
+		Object string          `json:"object"`
+		wireComplaint
+	}
+	if json.Unmarshal(data, &outer) != nil {
+		return Complaint{}, false
+	}
+	var text string
+	switch {
+	case len(outer.Error) > 0 && string(outer.Error) != "null":
+		var inner wireComplaint
+		if json.Unmarshal(outer.Error, &text) == nil {
+			return Complaint{Message: shorten(text)}, true
+		}
+		_ = json.Unmarshal(outer.Error, &inner) // an error of a strange form is one all the same
+		return inner.complaint(), true
+	case outer.Object == "error":
+		return outer.complaint(), true
+	case len(outer.Detail) > 0:
+		if json.Unmarshal(outer.Detail, &text) != nil {
+			text = string(outer.Detail)
+		}
+		return Complaint{Message: shorten(text)}, true
+	}
+	return Complaint{}, false
+}
+
+type wireComplaint struct {
+	Message any `json:"message"`
+	Type    any `json:"type"`
+	Param   any `json:"param"`
+	Code    any `json:"code"`
+}
+
+func (w wireComplaint) complaint() Complaint {
+	message, _ := w.Message.(string)
+	kind, _ := w.Type.(string)
+	param, _ := w.Param.(string)
+	c := Complaint{Message: shorten(message), Type: kind, Param: param}
+	switch code := w.Code.(type) {
+	case float64:
+		c.Code = int(min(max(code, 0), 999))
+	case string:
+		c.Code, _ = strconv.Atoi(code)
+	}
+	return c
+}
+
+func shorten(s string) string {
+	if len(s) > maxMessageBytes {
+		s = s[:maxMessageBytes]
+	}
+	return strings.ToValidUTF8(s, "\ufffd")
+}
+
+// StatusError reads the bounded body of an answer that is no success and makes
+// its Error, by the table of KindOfStatus. It ends the Response.
+func (r *Response) StatusError() *engine.Error {
+	err, _ := r.StatusErrorComplaint()
+	return err
+}
+
+// StatusErrorComplaint is StatusError for clients that have to look at the
+// complaint too, for instance at its type.
+func (r *Response) StatusErrorComplaint() (*engine.Error, Complaint) {
+	late := time.AfterFunc(errorBodyWait, r.closeConn)
+	body, _ := io.ReadAll(io.LimitReader(r, maxErrorBytes)) // half a body is better than none
+	late.Stop()
+	r.Finish()
+	if cause := engine.CauseOf(r.caller); cause != nil {
+		return cause, Complaint{}
+	}
+	complaint, _ := ParseComplaint(body)
+	err := r.link.Refusal(r.Status, complaint)
+	err.RetryAfter = retryAfter(r.Header.Get("Retry-After"))
+	return err, complaint
+}
+
+// Refusal makes the Error of a worker that said no before the first token, with
+// an HTTP status or with an error event whose code is one. The engine's message
+// is passed on to the client only where the request is at fault.
+func (l *Link) Refusal(status int, c Complaint) *engine.Error {
+	err := l.Error(KindOfStatus(status), "%s", describe(c))
+	err.Status = status
+	if err.Kind == engine.InvalidRequest {
+		err.Message, err.Param = c.Message, c.Param
+		if err.Message == "" {
+			err.Message = "the worker refused the request: " + http.StatusText(status)
+		}
+		err.Err = nil // Message says it
+	}
+	return err
+}
+
+func describe(c Complaint) string {
+	switch {
+	case c.Message != "" && c.Type != "":
+		return c.Type + ": " + c.Message
+	case c.Message != "":
+		return c.Message
+	case c.Type != "":
+		return c.Type
+	}
+	return "no reason given"
+}
+
+// KindOfStatus is the table of HTTP statuses before the first token, the same
+// for all engines.
+func KindOfStatus(status int) engine.Kind {
+	switch {
+	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
+		return engine.Overloaded
+	case status == http.StatusUnauthorized || status == http.StatusForbidden ||
+		status == http.StatusNotFound || status == http.StatusMethodNotAllowed ||
+		status == http.StatusProxyAuthRequired:
+		return engine.WorkerMisconfigured
+	case status == http.StatusRequestTimeout:
+		return engine.EngineError
+	case status >= 500:
+		return engine.EngineError
+	case status >= 400:
+		return engine.InvalidRequest
+	case status >= 300:
+		return engine.WorkerMisconfigured // redirects are not followed
+	}
+	return engine.ProtocolError
+}
+
+// retryAfter reads a Retry-After header, seconds or a date; 0 = none.
+func retryAfter(value string) time.Duration {
+	if value == "" {
+		return 0
+	}
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return min(max(time.Duration(seconds), 0), maxRetryAfter/time.Second) * time.Second
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return min(max(time.Until(date), 0), maxRetryAfter)
+	}
+	return 0
+}
