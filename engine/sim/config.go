@@ -101,15 +101,3 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
-
-// A deltaSize tells how many ids the next delta has.
-type deltaSize struct {
-	sizes []int
-	next  int
-}
-
-func (d *deltaSize) take() int {
-	n := d.sizes[d.next%len(d.sizes)]
-	d.next++
-	return n
-}

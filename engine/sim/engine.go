@@ -132,48 +132,26 @@ func (r *run) generate(req *engine.Request) error {
 		return &engine.Error{Kind: engine.InvalidRequest, WorkerID: c.ID, Status: http.StatusBadRequest,
 			Message: fmt.Sprintf("the prompt has %d tokens, the context %d", n, c.ContextLength)}
 	}
-	g := newGeneration(c, req.TokenIDs, req.Sampling, req.Stop)
-	sizes := deltaSize{sizes: c.Deltas}
-	delivered := 0
-	var finish engine.FinishReason
-	for finish == "" {
-		if done, err := r.strike(delivered, finish); done {
+	p := &producer{config: c, g: newGeneration(c, req.TokenIDs, req.Sampling, req.Stop), output: req.Output, fault: r.fault, wait: r.wait}
+	for p.finish == "" {
+		if done, err := r.strike(p); done {
 			return err
 		}
-		var d engine.Delta
-		for size := sizes.take(); len(d.TokenIDs) < size && finish == ""; {
-			if err := r.wait(r.pace(delivered)); err != nil {
-				return err
-			}
-			if r.fault != nil && r.fault.Kind == FaultWrongID && r.fault.due(delivered, "") {
-				d.TokenIDs = append(d.TokenIDs, r.wrongID())
-				r.fault = nil
-				delivered++
-				continue
-			}
-			at := g.at()
-			var id engine.TokenID
-			id, finish = g.next()
-			d.TokenIDs = append(d.TokenIDs, id)
-			if req.Output.Logprobs {
-				d.Logprobs = append(d.Logprobs, at.logprob(id, req.Output.TopLogprobs, c.VocabSize))
-			}
-			delivered++
-			if r.fault.due(delivered, finish) {
-				break // what is made so far is delivered, then it strikes
-			}
+		d, err := p.delta()
+		if err != nil {
+			return err
 		}
-		if finish != "" && !c.FinishAlone && !r.fault.due(delivered, finish) {
-			d.FinishReason = finish
+		if !c.FinishAlone && !p.due() {
+			d.FinishReason = p.finish
 		}
 		if err := r.deliver(d); err != nil || d.FinishReason != "" {
 			return err
 		}
 	}
-	if done, err := r.strike(delivered, finish); done {
+	if done, err := r.strike(p); done {
 		return err
 	}
-	return r.deliver(engine.Delta{FinishReason: finish})
+	return r.deliver(engine.Delta{FinishReason: p.finish})
 }
 
 func (r *run) deliver(d engine.Delta) error {
@@ -184,24 +162,6 @@ func (r *run) deliver(d engine.Delta) error {
 		return errLeft
 	}
 	return nil
-}
-
-// pace is how long the next token takes.
-func (r *run) pace(delivered int) time.Duration {
-	if r.fault != nil && r.fault.Kind == FaultDrip && delivered >= r.fault.After {
-		return time.Duration(r.fault.Delay)
-	}
-	if delivered == 0 {
-		return r.e.config.Prefill
-	}
-	return r.e.config.Gap
-}
-
-func (r *run) wrongID() engine.TokenID {
-	if r.fault.TokenID != 0 {
-		return r.fault.TokenID
-	}
-	return engine.TokenID(r.e.config.VocabSize)
 }
 
 // wait takes d of time. It returns an error when the caller has left or the
@@ -289,20 +249,19 @@ func (e *Engine) statusError(f *Fault) *engine.Error {
 }
 
 // strike acts out the fault if it is due. It returns true when the run is over.
-func (r *run) strike(delivered int, finish engine.FinishReason) (bool, error) {
-	f := r.fault
-	if !f.due(delivered, finish) {
+func (r *run) strike(p *producer) (bool, error) {
+	if !p.due() {
 		return false, nil
 	}
-	e := r.e
+	e, f := r.e, p.fault
 	switch f.Kind {
-	case FaultStall:
+	case FaultStall, FaultFreeze:
 		return true, r.silence()
 	case FaultVanish:
 		e.vanish()
 		return true, r.silence()
 	case FaultPause:
-		r.fault = nil
+		p.fault = nil
 		err := r.wait(time.Duration(f.Delay))
 		return err != nil, err
 	case FaultAbort:

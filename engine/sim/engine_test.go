@@ -141,7 +141,7 @@ func TestDeathAfterTheEndID(t *testing.T) {
 }
 
 func TestStallLastsUntilTheCallerLeaves(t *testing.T) {
-	for _, kind := range []FaultKind{FaultStall, FaultMute, FaultVanish} {
+	for _, kind := range []FaultKind{FaultStall, FaultMute, FaultVanish, FaultFreeze} {
 		synctest.Test(t, func(t *testing.T) {
 			e := New(Config{Faults: []Fault{{Kind: kind, After: 2}}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -55,11 +55,14 @@ const (
 	// FaultError sends an error frame with code Status (default 500) and ends.
 	// Token level: EngineError.
 	FaultError FaultKind = "error"
-	// FaultStall says nothing more, for ever.
+	// FaultStall says nothing more, for ever; llama.cpp's pings go on.
 	FaultStall FaultKind = "stall"
 	// FaultVanish stalls all streams and closes the listener, as vLLM and
 	// llama.cpp do on SIGTERM. Token level: stalls, and later requests are refused.
 	FaultVanish FaultKind = "vanish"
+	// FaultFreeze stops the whole worker, as SIGSTOP does: no pings, /health
+	// hangs, for Delay or for ever. Token level: this stream stalls.
+	FaultFreeze FaultKind = "freeze"
 	// FaultPause is silent for Delay, then goes on.
 	FaultPause FaultKind = "pause"
 	// FaultDrip waits Delay before each further token and writes its event in pieces.
@@ -87,7 +90,7 @@ const (
 var FaultKinds = []FaultKind{
 	FaultRefuse, FaultDialTimeout, FaultStatus, FaultMute,
 	FaultReset, FaultCut, FaultEnd, FaultDone, FaultHalfNumber, FaultHalfString, FaultAbort, FaultError,
-	FaultStall, FaultVanish, FaultPause, FaultDrip, FaultGarbage, FaultWrongID, FaultMiscount, FaultLength,
+	FaultStall, FaultVanish, FaultFreeze, FaultPause, FaultDrip, FaultGarbage, FaultWrongID, FaultMiscount, FaultLength,
 	FaultKill, FaultShutdown, FaultQuiet,
 }
 
@@ -154,6 +157,14 @@ func (f *Fault) status(otherwise int) int {
 		return f.Status
 	}
 	return otherwise
+}
+
+// wrongID is the id that FaultWrongID delivers.
+func (f *Fault) wrongID(c *Config) engine.TokenID {
+	if f.TokenID != 0 {
+		return f.TokenID
+	}
+	return engine.TokenID(c.VocabSize)
 }
 
 // Validate says what is wrong with the fault.
