@@ -1,11 +1,13 @@
-// Package router chooses a worker for each request and keeps what is known of
-// the workers: what they serve, how loaded they are, whether they may be asked.
-// It implements engine.Engine.
 package router
 
 import (
 	"context"
+	"log/slog"
+	"net"
+	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"baton/engine"
 )
@@ -36,28 +38,82 @@ type Attach func(ctx context.Context, spec Spec) (*Worker, error)
 
 // Config holds the router's bounds. A duration of 0 is off, except where said.
 type Config struct {
-	Policy            Policy
-	ConnectTimeout    time.Duration // of a look at a quiet worker
+	Policy            Policy        // nil = LeastLoaded
+	ConnectTimeout    time.Duration // of a look at a quiet worker; 0 = defaultLookTimeout
 	FirstTokenTimeout time.Duration
 	StallTimeout      time.Duration
-	WorkerWaitTimeout time.Duration // how long a request waits for a worker
-	InhibitDuration   time.Duration
-	HealthInterval    time.Duration
+	WorkerWaitTimeout time.Duration // how long a request waits for a worker; 0 = it does not wait
+	InhibitDuration   time.Duration // 0 = failed workers stay in rotation
+	HealthInterval    time.Duration // 0 = no probes, time alone brings workers back
+
+	// Dial opens the connection of a look; nil = a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// A Candidate is what a policy may look at.
-type Candidate struct {
-	WorkerID string
-	InFlight int // requests running there now
+// A Router is the engine.Engine of a set of workers. Make it with New; it asks
+// no worker before Run runs.
+type Router struct {
+	attach Attach
+	cfg    Config
+	log    *slog.Logger
+	rnd    func(n int) int
+
+	mu      sync.Mutex // guards what follows, and the fields of worker that say so
+	workers []*worker  // in the order of their specs
+	table   *table     // which worker serves what; immutable, replaced as a whole
+	changed chan struct{}
+	probes  uint64 // numbers the ids of probes
 }
 
-// A Policy chooses one of the candidates, of which there is at least one.
-type Policy func(req *engine.Request, candidates []Candidate) int
+// New returns a router of the workers that specs name. Nothing is started: Run
+// does that. rnd returns a number in [0, n) and is called by many goroutines.
+// The metrics have the prefix namespace and are registered with reg.
+func New(specs []Spec, attach Attach, cfg Config, log *slog.Logger, reg prometheus.Registerer, namespace string, rnd func(n int) int) *Router {
+	if cfg.Policy == nil {
+		cfg.Policy = LeastLoaded()
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
+	}
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = defaultLookTimeout
+	}
+	r := &Router{attach: attach, cfg: cfg, log: log, rnd: rnd, changed: make(chan struct{})}
+	for _, spec := range specs {
+		r.workers = append(r.workers, newWorker(spec))
+	}
+	r.table = buildTable(nil, r.workers, time.Now())
+	reg.MustRegister(newCollector(r, namespace))
+	return r
+}
 
-// ModelStatus is a snapshot of one model.
-type ModelStatus struct {
-	Name          string
-	Ready, Total  int       // workers that can be asked now; workers that serve it
-	ContextLength int       // the largest among its workers
-	Since         time.Time // when it was first seen
+// Generate implements engine.Engine: it asks workers until one does not refuse.
+//
+// Besides the errors of the worker's client, which carry its id, the sequence
+// ends with InvalidRequest if no worker of the model can do what the request
+// asks for, and with NoWorker if none could be asked within WorkerWaitTimeout.
+// An Overloaded or WorkerMisconfigured error means that all workers refused.
+func (r *Router) Generate(ctx context.Context, req *engine.Request) engine.Stream {
+	return func(yield func(engine.Delta, error) bool) {
+		c := newCall(r, req)
+		for {
+			a, failure := c.next(ctx)
+			if failure != nil {
+				yield(engine.Delta{}, failure)
+				return
+			}
+			refusal := a.run(ctx, yield)
+			if refusal == nil {
+				return
+			}
+			c.refused(a.w, refusal)
+		}
+	}
+}
+
+// signal wakes every request that waits for a worker. It is called, with r.mu
+// held, whenever a worker may have become available.
+func (r *Router) signal() {
+	close(r.changed)
+	r.changed = make(chan struct{})
 }

@@ -1,0 +1,92 @@
+package router
+
+import (
+	"fmt"
+	"time"
+
+	"baton/engine"
+)
+
+// A table says which worker serves what. It is immutable; attaching a worker
+// makes a new one.
+type table struct {
+	models map[string]*served // by public name
+}
+
+// served is one model of a table.
+type served struct {
+	members       []member // in the order of the workers
+	contextLength int      // the largest among the members; 0 = unknown
+	since         time.Time
+}
+
+// A member is a worker as the server of one model.
+type member struct {
+	w             *worker
+	client        engine.Client
+	own           string // what the worker calls the model
+	contextLength int    // 0 = unknown
+}
+
+// buildTable makes the table of the workers that are attached. Models that old
+// had already keep their date. r.mu is held.
+func buildTable(old *table, workers []*worker, now time.Time) *table {
+	t := &table{models: make(map[string]*served)}
+	for _, w := range workers {
+		if w.up == nil {
+			continue
+		}
+		for _, m := range w.up.Models {
+			s := t.models[m.Name]
+			if s == nil {
+				s = &served{since: now}
+				if old != nil && old.models[m.Name] != nil {
+					s.since = old.models[m.Name].since
+				}
+				t.models[m.Name] = s
+			}
+			s.members = append(s.members, member{w, w.up.Client, m.Own, m.ContextLength})
+			s.contextLength = max(s.contextLength, m.ContextLength)
+		}
+	}
+	return t
+}
+
+// capable returns the members of req's model that can do what it asks for. If
+// the model has members and none can, the error is for the client.
+func (t *table) capable(req *engine.Request) ([]member, *engine.Error) {
+	s := t.models[req.Model]
+	if s == nil {
+		return nil, nil
+	}
+	need := len(req.TokenIDs) + 1 // a worker is never asked for zero tokens
+	unsupported, largest := "", 0
+	var able, fit []member
+	for _, m := range s.members {
+		if param := m.client.Unsupported(req); param != "" {
+			if unsupported == "" {
+				unsupported = param
+			}
+			continue
+		}
+		able = append(able, m)
+		if m.contextLength == 0 || m.contextLength >= need {
+			fit = append(fit, m)
+		}
+		largest = max(largest, m.contextLength)
+	}
+	switch {
+	case len(able) == 0:
+		return nil, &engine.Error{
+			Kind: engine.InvalidRequest, Status: 400, Param: unsupported,
+			Message: fmt.Sprintf("The parameter %q is not supported by any worker of the model %q.", unsupported, req.Model),
+		}
+	case len(fit) == 0:
+		return nil, &engine.Error{
+			Kind: engine.InvalidRequest, Status: 400,
+			Message: fmt.Sprintf("The request has %d tokens, which leaves no room for an answer: the context of the model %q is %d tokens.",
+				len(req.TokenIDs), req.Model, largest),
+		}
+	}
+	return fit, nil
+}

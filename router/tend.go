@@ -1,0 +1,279 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"baton/engine"
+)
+
+const (
+	// attachTimeout bounds one call of Attach.
+	attachTimeout = 30 * time.Second
+	// attachRetry is the time after which Attach is tried again; it doubles up
+	// to HealthInterval, or maxAttachRetry without probes.
+	attachRetry    = 250 * time.Millisecond
+	maxAttachRetry = 5 * time.Second
+	// healthTimeout bounds one look at a worker's health.
+	healthTimeout = 5 * time.Second
+	// proofTimeout bounds one generation of a probe.
+	proofTimeout = 10 * time.Second
+	// failedProbes in a row inhibit an idle worker. One may be an accident.
+	failedProbes = 2
+	// never is the time to the next visit of a worker that needs none.
+	never = time.Duration(-1)
+)
+
+// Run attaches the workers, keeps looking whether they are well, and brings
+// inhibited ones back. It returns nil when ctx ends, after all it started has.
+func (r *Router) Run(ctx context.Context) error {
+	var all errgroup.Group
+	for _, w := range r.workers {
+		all.Go(func() error {
+			r.tend(ctx, w)
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
+// tend visits one worker whenever something is due.
+func (r *Router) tend(ctx context.Context, w *worker) {
+	t := tender{r: r, w: w}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var wait time.Duration
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+			wait = t.woken()
+		case <-timer.C:
+			wait = t.visit(ctx)
+		}
+		if timer.Stop(); wait != never {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// A tender is what one worker's goroutine remembers.
+type tender struct {
+	r     *Router
+	w     *worker
+	retry time.Duration // before the next Attach
+}
+
+// due is what a worker needs.
+type due uint8
+
+const (
+	nothing due = iota
+	attach      // ask what it is
+	proof       // a one-token generation
+	health      // a cheap look
+)
+
+func (t *tender) due() due {
+	r, w := t.r, t.w
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case w.up == nil || w.lost:
+		return attach
+	case r.cfg.HealthInterval <= 0:
+		return nothing
+	case w.gate != open:
+		return proof
+	}
+	return health
+}
+
+// woken returns the time to the first visit after w was inhibited.
+func (t *tender) woken() time.Duration {
+	t.retry = 0
+	switch t.due() {
+	case attach:
+		return t.nextRetry()
+	case nothing:
+		return never
+	}
+	return t.r.cfg.HealthInterval
+}
+
+// visit does what is due and returns the time to the next visit.
+func (t *tender) visit(ctx context.Context) time.Duration {
+	r := t.r
+	switch t.due() {
+	case attach:
+		if !r.attachNow(ctx, t.w) {
+			return t.nextRetry()
+		}
+		t.retry = 0
+		return 0 // what is due now that it is there?
+	case proof:
+		err := r.prove(ctx, t.w)
+		if ctx.Err() == nil {
+			r.proved(t.w, err)
+		}
+	case health:
+		err := r.healthOf(ctx, t.w)
+		if ctx.Err() == nil {
+			r.checked(t.w, err)
+		}
+	case nothing:
+		return never
+	}
+	return r.cfg.HealthInterval
+}
+
+// nextRetry doubles the time between two calls of Attach, up to the interval of
+// probes: a worker that came back shall be there one interval later.
+func (t *tender) nextRetry() time.Duration {
+	limit := t.r.cfg.HealthInterval
+	if limit <= 0 {
+		limit = maxAttachRetry
+	}
+	t.retry = min(max(2*t.retry, attachRetry), limit)
+	return t.retry
+}
+
+// attachNow asks w what it is.
+func (r *Router) attachNow(ctx context.Context, w *worker) bool {
+	attachCtx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	up, err := r.attach(attachCtx, w.spec)
+	if ctx.Err() != nil {
+		return false
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		if message := err.Error(); message != w.attachErr {
+			w.attachErr = message
+			r.log.Warn("worker is not attached", "worker", w.spec.ID, "url", w.spec.URL, "err", message)
+		}
+		return false
+	}
+	if w.up == nil || !slices.Equal(w.up.Models, up.Models) {
+		r.log.Info("worker attached", "worker", w.spec.ID, "kind", up.Client.Kind(), "models", modelNames(up), "again", w.up != nil)
+	}
+	w.up, w.lost, w.attachErr = up, false, ""
+	r.table = buildTable(r.table, r.workers, time.Now())
+	r.signal()
+	return true
+}
+
+func modelNames(w *Worker) []string {
+	names := make([]string, len(w.Models))
+	for i, m := range w.Models {
+		names[i] = m.Name
+	}
+	return names
+}
+
+// prove asks w for its health and for one token.
+func (r *Router) prove(ctx context.Context, w *worker) error {
+	if err := r.healthOf(ctx, w); err != nil {
+		return err
+	}
+	client, req := r.probeRequest(w)
+	if req == nil {
+		return fmt.Errorf("the worker serves no model")
+	}
+	ctx, cancel := context.WithTimeout(ctx, proofTimeout)
+	defer cancel()
+	for d, err := range client.Generate(ctx, req) {
+		if err != nil {
+			return err
+		}
+		if len(d.TokenIDs) > 0 || d.FinishReason != "" {
+			return nil
+		}
+	}
+	return errNoFinish
+}
+
+// probeRequest returns the smallest generation that proves an engine alive. Id
+// 0 is in every vocabulary, whatever it means there.
+func (r *Router) probeRequest(w *worker) (engine.Client, *engine.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(w.up.Models) == 0 {
+		return nil, nil
+	}
+	r.probes++
+	return w.up.Client, &engine.Request{
+		ID:       fmt.Sprintf("probe-%08d", r.probes),
+		Model:    w.up.Models[0].Own,
+		TokenIDs: []engine.TokenID{0},
+		Sampling: engine.SamplingParams{TopP: 1, RepetitionPenalty: 1},
+		Stop:     engine.StopConditions{MaxTokens: 1},
+	}
+}
+
+// proved draws the conclusion from a generation probe.
+func (r *Router) proved(w *worker, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.count(err)
+	if err == nil {
+		r.reopen(w, "a probe generated a token")
+		return
+	}
+	// No request need find out what the probe has. A busy worker is alive, though.
+	now := time.Now()
+	soon := !w.until.After(now.Add(r.cfg.HealthInterval))
+	if w.gate == untilTime && soon && !w.trial && engine.AsError(err).Kind != engine.Overloaded {
+		w.until = now.Add(max(w.step, r.cfg.HealthInterval))
+	}
+}
+
+// healthOf takes a cheap look at w.
+func (r *Router) healthOf(ctx context.Context, w *worker) error {
+	r.mu.Lock()
+	client := w.up.Client
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	return client.Health(ctx)
+}
+
+// checked draws the conclusion from a look at the health of a worker that is in
+// rotation. While requests run there it concludes nothing: busy is not dead,
+// and their watchdogs know better.
+func (r *Router) checked(w *worker, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.count(err)
+	if err == nil || w.inFlight > 0 || w.gate != open {
+		w.badInARow = 0
+		return
+	}
+	w.badInARow++
+	e := engine.AsError(err)
+	switch {
+	case e.Kind == engine.CannotConnect:
+		r.inhibit(w, e, w.epoch, time.Now())
+	case w.badInARow >= failedProbes:
+		r.inhibit(w, &engine.Error{Kind: engine.EngineError, WorkerID: w.spec.ID, Status: e.Status, Err: err}, w.epoch, time.Now())
+	default:
+		return
+	}
+	w.badInARow = 0
+}
+
+// count notes the result of a probe. r.mu is held.
+func (w *worker) count(err error) {
+	if err == nil {
+		w.probesGood++
+	} else {
+		w.probesBad++
+	}
+}

@@ -1,0 +1,168 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"baton/engine"
+)
+
+const (
+	// quietAfter is the least silence that makes the router look at the worker.
+	quietAfter = time.Second
+	// quietPace times its usual silence between two deltas is what a stream may
+	// take before the router looks.
+	quietPace = 10
+	// held is the value of waitingSince while the consumer holds a delta.
+	held = -1
+)
+
+// A watchdog measures the silence of a worker in one attempt: the time in which
+// we wait for it, not the time in which the consumer holds a delta. It ends the
+// attempt when the silence exceeds its bound or the worker is found dead.
+//
+// A token costs two readings of the clock and three atomic stores; the timer is
+// not touched. It fires on its own about once a second, looks how long the
+// silence is by then, and sets itself to the next moment that can matter.
+type watchdog struct {
+	a      *attempt
+	ctx    context.Context // ends with the attempt
+	cancel context.CancelCauseFunc
+	start  time.Time
+
+	waitingSince atomic.Int64                 // nanoseconds after start, or held
+	pace         atomic.Int64                 // the usual silence before a delta, in nanoseconds; 0 = unknown
+	talking      atomic.Bool                  // a token has come: the stall bound counts, not the first-token one
+	verdict      atomic.Pointer[engine.Error] // why the attempt was ended
+
+	silent int64 // of the loop only: the silence before the delta that it holds
+
+	mu      sync.Mutex // guards the rest
+	timer   *time.Timer
+	stopped bool
+	checks  sync.WaitGroup // a check that runs
+}
+
+// newWatchdog starts the clock of a.
+func newWatchdog(a *attempt, ctx context.Context, cancel context.CancelCauseFunc) *watchdog {
+	d := &watchdog{a: a, ctx: ctx, cancel: cancel, start: time.Now()}
+	d.mu.Lock() // the timer may fire before it is assigned
+	d.timer = time.AfterFunc(d.next(0), d.check)
+	d.mu.Unlock()
+	a.r.mu.Lock()
+	a.w.streams[d] = struct{}{}
+	a.r.mu.Unlock()
+	return d
+}
+
+// arrived stops the clock: a delta is here. It returns the verdict if that was
+// faster; the delta must then not be delivered.
+func (d *watchdog) arrived(tokens bool) *engine.Error {
+	d.silent = int64(time.Since(d.start)) - d.waitingSince.Load()
+	d.waitingSince.Store(held)
+	if tokens {
+		if pace := d.pace.Load(); pace > 0 {
+			d.pace.Store(pace + (d.silent-pace)/8)
+		} else if d.talking.Load() {
+			d.pace.Store(max(d.silent, 1))
+		} else {
+			d.talking.Store(true) // the silence before the first token is no pace
+		}
+	}
+	return d.verdict.Load()
+}
+
+// restart starts the clock anew: the consumer is back for more.
+func (d *watchdog) restart() { d.waitingSince.Store(int64(time.Since(d.start))) }
+
+// resume lets the clock go on as if the delta had not come.
+func (d *watchdog) resume() { d.waitingSince.Store(int64(time.Since(d.start)) - d.silent) }
+
+// stop ends the watch and waits for a check that runs.
+func (d *watchdog) stop() {
+	d.mu.Lock()
+	d.stopped = true
+	d.timer.Stop()
+	d.mu.Unlock()
+	d.cancel(nil) // ends a look at once
+	d.checks.Wait()
+}
+
+// check runs on the timer's goroutine.
+func (d *watchdog) check() {
+	d.mu.Lock()
+	if d.stopped {
+		d.mu.Unlock()
+		return
+	}
+	d.checks.Add(1)
+	d.mu.Unlock()
+	defer d.checks.Done()
+
+	silence := d.silence()
+	switch bound := d.bound(); {
+	case bound > 0 && silence >= bound:
+		what := "token"
+		if !d.talking.Load() {
+			what = "first token"
+		}
+		d.fail(engine.Stalled, fmt.Errorf("no %s within %v", what, bound))
+		return
+	case silence >= d.quiet():
+		d.a.r.look(d.ctx, d.a.w)
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.stopped && d.verdict.Load() == nil {
+		d.timer.Reset(d.next(d.silence()))
+	}
+}
+
+// silence is how long we have been waiting for the worker.
+func (d *watchdog) silence() time.Duration {
+	since := d.waitingSince.Load()
+	if since == held {
+		return 0
+	}
+	return time.Since(d.start) - time.Duration(since)
+}
+
+// bound is the silence that the worker may keep now; 0 = no bound.
+func (d *watchdog) bound() time.Duration {
+	if d.talking.Load() {
+		return d.a.r.cfg.StallTimeout
+	}
+	return d.a.r.cfg.FirstTokenTimeout
+}
+
+// quiet is the silence after which the router looks.
+func (d *watchdog) quiet() time.Duration {
+	return max(quietAfter, quietPace*time.Duration(d.pace.Load()))
+}
+
+// next returns the time from now to the next moment that can matter, if the
+// worker stays as silent as it has been for silence.
+func (d *watchdog) next(silence time.Duration) time.Duration {
+	wait := lookSpacing
+	if quiet := d.quiet(); silence < quiet {
+		wait = min(quiet-silence, lookSpacing)
+	}
+	// The bound may shrink when the first token comes, so both count.
+	for _, bound := range [...]time.Duration{d.a.r.cfg.FirstTokenTimeout, d.a.r.cfg.StallTimeout} {
+		if bound > silence {
+			wait = min(wait, bound-silence)
+		}
+	}
+	return wait
+}
+
+// fail ends the attempt. The first verdict stands.
+func (d *watchdog) fail(kind engine.Kind, err error) {
+	if e := d.a.failure(kind, err); d.verdict.CompareAndSwap(nil, e) {
+		d.cancel(e)
+	}
+}
