@@ -1,6 +1,3 @@
-// Package model knows what a served model is to the frontend: its tokenizer, its
-// chat template, its end ids and its defaults, read from a model folder or from
-// the header of a .gguf file.
 package model
 
 import (
@@ -18,15 +15,31 @@ type Model struct {
 	ToolTemplate *chattemplate.Template // used when tools are given; nil: Template
 	// SpecialTokens are passed to the template by name: bos_token, eos_token, …
 	SpecialTokens map[string]string
+	// Shape says in which form the templates take their input.
+	Shape Shape
 
 	ContextLength int     // from the model's files, in tokens; 0 = unknown
 	VocabSize     int     // every id of the model is in [0, VocabSize)
 	EOS           []int32 // ids that end a generation
 	Defaults      Defaults
+
+	digest Digest
 }
 
 // Defaults are the sampling defaults of generation_config.json; nil = not given.
 type Defaults struct {
 	Temperature, TopP, MinP, RepetitionPenalty *float64
 	TopK                                       *int
+}
+
+// Digest identifies the tokenizer: models with the same digest turn the same
+// text into the same ids, and ids into the same text.
+func (m *Model) Digest() Digest { return m.digest }
+
+// TemplateFor returns the template of a conversation, nil if there is none.
+func (m *Model) TemplateFor(hasTools bool) *chattemplate.Template {
+	if hasTools && m.ToolTemplate != nil {
+		return m.ToolTemplate
+	}
+	return m.Template
 }

@@ -1,5 +1,11 @@
-// Package openai holds the wire types of the public API and its error envelope.
 package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
 
 // An Error is the API's error object with its HTTP status. It is sent as
 // {"error":{"message":…,"type":…,"param":…,"code":…}}.
@@ -14,3 +20,175 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Types of errors.
+const (
+	TypeInvalidRequest = "invalid_request_error"
+	TypeAuthentication = "authentication_error"
+	TypeRateLimit      = "rate_limit_error"
+	TypeServer         = "server_error"
+)
+
+// Codes of errors.
+const (
+	CodeContextLengthExceeded = "context_length_exceeded"
+	CodeInvalidAPIKey         = "invalid_api_key"
+	CodeInvalidJSON           = "invalid_json"
+	CodeInvalidType           = "invalid_type"
+	CodeInvalidValue          = "invalid_value"
+	CodeMissingParameter      = "missing_required_parameter"
+	CodeModelNotFound         = "model_not_found"
+	CodeModelNotReady         = "model_not_ready"
+	CodeRateLimitExceeded     = "rate_limit_exceeded"
+	CodeRequestTooLarge       = "request_too_large"
+	CodeUnknownURL            = "unknown_url"
+	CodeUnsupportedParameter  = "unsupported_parameter"
+	CodeUnsupportedValue      = "unsupported_value"
+)
+
+// AppendJSON appends the error envelope to dst: one JSON object without a line
+// break. It is valid JSON and valid UTF-8 whatever the message holds.
+func (e *Error) AppendJSON(dst []byte) []byte {
+	type object struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	var envelope struct {
+		Error object `json:"error"`
+	}
+	envelope.Error = object{Message: e.Message, Type: e.Type, Param: orNull(e.Param), Code: orNull(e.Code)}
+
+	buf := bytes.NewBuffer(dst)
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false) // the envelope is never part of a page, and people read it
+	if err := enc.Encode(envelope); err != nil {
+		panic(err) // strings and pointers to strings always encode
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// InvalidRequest says that the value of param is not allowed. An empty param
+// means that the request as a whole is at fault.
+func InvalidRequest(param, format string, args ...any) *Error {
+	return &Error{
+		Status:  http.StatusBadRequest,
+		Message: fmt.Sprintf(format, args...),
+		Type:    TypeInvalidRequest,
+		Param:   param,
+		Code:    CodeInvalidValue,
+	}
+}
+
+// InvalidType says that param must be of another JSON type; want is a noun with
+// its article, such as "an integer".
+func InvalidType(param, want, got string) *Error {
+	e := InvalidRequest(param, "Invalid type for '%s': expected %s, but got %s.", param, want, got)
+	e.Code = CodeInvalidType
+	return e
+}
+
+// InvalidJSON says that the body is no JSON object that can be read. param is
+// the top-level field in which reading failed, "" if in none.
+func InvalidJSON(param, format string, args ...any) *Error {
+	e := InvalidRequest(param, format, args...)
+	e.Code = CodeInvalidJSON
+	return e
+}
+
+// Missing says that a required parameter is absent.
+func Missing(param string) *Error {
+	e := InvalidRequest(param, "Missing required parameter: '%s'.", param)
+	e.Code = CodeMissingParameter
+	return e
+}
+
+// Unsupported says that param is known and cannot be honoured. why completes
+// the sentence "'param' is not supported: …".
+func Unsupported(param, why string) *Error {
+	e := InvalidRequest(param, "'%s' is not supported: %s.", param, why)
+	e.Code = CodeUnsupportedParameter
+	return e
+}
+
+// ModelNotFound says that no model has this public name. The name is the
+// client's own word, so it is cut where no real name would be so long.
+func ModelNotFound(name string) *Error {
+	return &Error{
+		Status:  http.StatusNotFound,
+		Message: fmt.Sprintf("The model '%s' does not exist.", cut(name, maxQuotedNameBytes)),
+		Type:    TypeInvalidRequest,
+		Param:   "model",
+		Code:    CodeModelNotFound,
+	}
+}
+
+// maxQuotedNameBytes bounds how much of a client's word an error repeats.
+const maxQuotedNameBytes = 256
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}
+
+// ModelNotReady says that the model is configured, but that no worker has shown
+// it yet.
+func ModelNotReady(name string, retryAfterSeconds int) *Error {
+	return &Error{
+		Status:     http.StatusServiceUnavailable,
+		Message:    fmt.Sprintf("The model '%s' is not ready yet: no worker that serves it has been seen. Please retry later.", name),
+		Type:       TypeServer,
+		Param:      "model",
+		Code:       CodeModelNotReady,
+		RetryAfter: retryAfterSeconds,
+	}
+}
+
+// ContextLengthExceeded says that a prompt leaves no room for an answer. param
+// is where the prompt came from: messages or prompt. All figures are tokens.
+func ContextLengthExceeded(param string, promptTokens, contextLength int) *Error {
+	return &Error{
+		Status: http.StatusBadRequest,
+		Message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your %s resulted in %d tokens, "+
+			"which leaves no room for an answer. Please reduce the length of the %s.", contextLength, param, promptTokens, param),
+		Type:  TypeInvalidRequest,
+		Param: param,
+		Code:  CodeContextLengthExceeded,
+	}
+}
+
+// RequestTooLarge says that the body is longer than the limit, in bytes.
+func RequestTooLarge(limitBytes int64) *Error {
+	return &Error{
+		Status:  http.StatusRequestEntityTooLarge,
+		Message: fmt.Sprintf("The request body is larger than the limit of %d bytes.", limitBytes),
+		Type:    TypeInvalidRequest,
+		Code:    CodeRequestTooLarge,
+	}
+}
+
+// Server says that a request failed through no fault of its own.
+func Server(status int, code, format string, args ...any) *Error {
+	return &Error{Status: status, Message: fmt.Sprintf(format, args...), Type: TypeServer, Code: code}
+}
+
+// RateLimited says that the request would be served at a quieter time.
+func RateLimited(retryAfterSeconds int, format string, args ...any) *Error {
+	return &Error{
+		Status:     http.StatusTooManyRequests,
+		Message:    fmt.Sprintf(format, args...),
+		Type:       TypeRateLimit,
+		Code:       CodeRateLimitExceeded,
+		RetryAfter: retryAfterSeconds,
+	}
+}

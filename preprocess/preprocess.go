@@ -1,11 +1,12 @@
-// Package preprocess is the preprocessor: it decodes and validates a request of
-// the public API, fills in the defaults, renders the chat template, tokenizes,
-// and leaves single-choice requests of the pipeline. After it nothing can be
-// wrong with a request that the frontend could have known.
 package preprocess
 
 import (
+	"log/slog"
+	"time"
+
 	"baton/backend"
+	"baton/model"
+	"baton/openai"
 )
 
 // Prepared is one API request, ready to run.
@@ -27,4 +28,60 @@ type Prepared struct {
 type Choice struct {
 	Request *backend.Request
 	Echo    string // completions with echo: the prompt's text, before the answer
+}
+
+// Options are what the preprocessor has to ask for.
+type Options struct {
+	// ContextLength returns the context length of a public model in tokens, the
+	// largest among its workers; 0 = unknown, and the model's files decide. May
+	// be nil.
+	ContextLength func(publicModel string) int
+	// Now is the clock of templates that print the date; nil = time.Now.
+	Now func() time.Time
+}
+
+// A Preprocessor is safe for concurrent use.
+type Preprocessor struct {
+	models  *model.Set
+	options Options
+	unknown *unknownFields
+}
+
+// New returns a preprocessor for these models.
+func New(models *model.Set, options Options, log *slog.Logger) *Preprocessor {
+	if options.ContextLength == nil {
+		options.ContextLength = func(string) int { return 0 }
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	return &Preprocessor{models: models, options: options, unknown: newUnknownFields(log)}
+}
+
+// Chat prepares the body of a POST /v1/chat/completions. The pipeline's request
+// ids are requestID and a suffix of fixed width. The body may be changed by the
+// caller once Chat has returned.
+func (p *Preprocessor) Chat(requestID string, body []byte) (*Prepared, *openai.Error) {
+	r, err := p.read(chatAPI, body)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := p.renderChat(r)
+	if err != nil {
+		return nil, err
+	}
+	return p.prepare(requestID, chatAPI, r, []prompt{rendered})
+}
+
+// Completion prepares the body of a POST /v1/completions, as Chat does.
+func (p *Preprocessor) Completion(requestID string, body []byte) (*Prepared, *openai.Error) {
+	r, err := p.read(completionAPI, body)
+	if err != nil {
+		return nil, err
+	}
+	prompts, err := r.readPrompts()
+	if err != nil {
+		return nil, err
+	}
+	return p.prepare(requestID, completionAPI, r, prompts)
 }

@@ -1,0 +1,19 @@
+// Package preprocess is the preprocessor: it decodes and validates a request of
+// the public API, fills in the defaults, renders the chat template, tokenizes,
+// and leaves single-choice requests of the pipeline. After it nothing can be
+// wrong with a request that the frontend could have known.
+//
+// A body goes through four steps:
+//
+//	scan      the bytes are JSON, within limits, valid Unicode; split into fields  scan.go
+//	read      each field by its own rule, into a request with the model's defaults  fields.go, values.go
+//	prompt    messages are checked and rendered (chat.go, messages.go), or the
+//	          prompts of a completion read (completion.go)
+//	choices   one pipeline request for each prompt and choice                       choices.go
+//
+// Messages, tools and template arguments stay the bytes that the client sent,
+// because the order of keys and the spelling of numbers can be seen in a prompt.
+//
+// Every error names the parameter at fault. Apart from names, positions and
+// numbers, none of them and no log record holds anything of a prompt.
+package preprocess
