@@ -1,0 +1,112 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"baton/openai"
+)
+
+const (
+	bodyIdleTimeout  = 60 * time.Second // without a byte of the body
+	bodyTotalTimeout = 10 * time.Minute
+	// initialBodyBytes bounds what is allocated on the word of a Content-Length.
+	initialBodyBytes = 1 << 20
+)
+
+// readBody returns the body of r, or what is wrong with it; status 499 says that
+// the client left in the middle.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *openai.Error) {
+	if e := checkContentType(r); e != nil {
+		return nil, e
+	}
+	rc := http.NewResponseController(w)
+	in := &patientReader{r: r.Body, rc: rc, end: time.Now().Add(bodyTotalTimeout)}
+	defer rc.SetReadDeadline(time.Time{}) // the connection lives on
+	limit := s.cfg.MaxBodyBytes
+	if r.ContentLength > limit {
+		if r.Header.Get("Expect") == "" {
+			// Many clients read the answer only when all is sent, and closing
+			// early would reset the connection under them. Nothing is kept.
+			_, _ = io.CopyN(io.Discard, in, limit+1)
+		}
+		return nil, errTooLarge(limit)
+	}
+	var buf bytes.Buffer
+	buf.Grow(int(min(max(r.ContentLength, 0), initialBodyBytes)) + bytes.MinRead)
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, in, limit))
+	if err == nil {
+		return buf.Bytes(), nil
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, errTooLarge(limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, &openai.Error{
+			Status:  http.StatusRequestTimeout,
+			Message: "The request's body did not arrive in time.",
+			Type:    typeInvalidRequest,
+			Code:    "body_timeout",
+		}
+	}
+	return nil, &openai.Error{Status: statusClientClosedRequest, Message: "client left", Type: typeInvalidRequest, Code: "cancelled"}
+}
+
+func errTooLarge(limit int64) *openai.Error {
+	return &openai.Error{
+		Status:  http.StatusRequestEntityTooLarge,
+		Message: fmt.Sprintf("The request's body is larger than the limit of %d bytes.", limit),
+		Type:    typeInvalidRequest,
+		Code:    "request_too_large",
+	}
+}
+
+// checkContentType accepts JSON, and a request that does not say what it is.
+func checkContentType(r *http.Request) *openai.Error {
+	unsupported := func(what, value string) *openai.Error {
+		return &openai.Error{
+			Status:  http.StatusUnsupportedMediaType,
+			Message: what + " " + printable(value) + " is not supported; send application/json, not compressed.",
+			Type:    typeInvalidRequest,
+			Code:    "unsupported_media_type",
+		}
+	}
+	if v := r.Header.Get("Content-Encoding"); v != "" && !strings.EqualFold(v, "identity") {
+		return unsupported("Content-Encoding", v)
+	}
+	v := r.Header.Get("Content-Type")
+	if v == "" {
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(v)
+	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
+		return unsupported("Content-Type", v)
+	}
+	return nil
+}
+
+// A patientReader reads from a client as long as it sends something now and
+// then, and not for ever.
+type patientReader struct {
+	r   io.ReadCloser
+	rc  *http.ResponseController
+	end time.Time
+}
+
+func (p *patientReader) Read(b []byte) (int, error) {
+	deadline := time.Now().Add(bodyIdleTimeout)
+	if deadline.After(p.end) {
+		deadline = p.end
+	}
+	_ = p.rc.SetReadDeadline(deadline) // not every writer has deadlines
+	return p.r.Read(b)
+}
+
+func (p *patientReader) Close() error { return p.r.Close() }

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"unicode/utf8"
+
+	"baton/backend"
+	"baton/preprocess"
+)
+
+// An encoder makes the chunks of one choice. What is the same in all of them is
+// made once, so that a chunk costs no allocation. It belongs to one goroutine.
+type encoder struct {
+	prefix   []byte // a chunk up to its delta (chat) or its text
+	chat     bool
+	logprobs logprobList // nil: not asked for
+
+	echo            string // sent before the first output; completions only
+	promptIDs       []int32
+	promptTokens    int // of this choice, for continuous usage
+	returnIDs       bool
+	continuousUsage bool
+
+	begun bool // the first chunk was made
+}
+
+// chunkHead is what all chunks of a request begin with, up to the choices.
+func chunkHead(ep *endpoint, id string, created int64, model string) []byte {
+	return appendHead([]byte("data: "), ep.streamObject, id, created, model)
+}
+
+func appendHead(dst []byte, object, id string, created int64, model string) []byte {
+	dst = appendString(append(dst, `{"id":`...), id)
+	dst = appendString(append(dst, `,"object":`...), object)
+	dst = appendInt(append(dst, `,"created":`...), int(created))
+	dst = appendString(append(dst, `,"model":`...), model)
+	return append(dst, `,"choices":[`...)
+}
+
+func newEncoder(ep *endpoint, p *preprocess.Prepared, index int, head []byte) *encoder {
+	choice := &p.Choices[index]
+	prefix := appendInt(append(append([]byte(nil), head...), `{"index":`...), index)
+	if ep.chat {
+		prefix = append(prefix, `,"delta":{`...)
+	} else {
+		prefix = append(prefix, `,"text":"`...)
+	}
+	e := &encoder{
+		prefix:          prefix,
+		chat:            ep.chat,
+		logprobs:        newLogprobList(ep, p, choice.Echo),
+		echo:            choice.Echo,
+		promptIDs:       choice.Request.Tokens.TokenIDs,
+		promptTokens:    len(choice.Request.Tokens.TokenIDs),
+		returnIDs:       p.ReturnTokenIDs,
+		continuousUsage: p.ContinuousUsage,
+	}
+	return e
+}
+
+func newLogprobList(ep *endpoint, p *preprocess.Prepared, echo string) logprobList {
+	switch {
+	case !p.Logprobs:
+		return nil
+	case ep.chat:
+		return &chatLogprobs{}
+	}
+	return &textLogprobs{topCount: p.TopLogprobs, offset: utf8.RuneCountInString(echo)}
+}
+
+// append appends the events of d: none if it has nothing to show, and before the
+// first one the role of the choice (chat) or its echoed prompt (completions).
+func (e *encoder) append(dst []byte, d *backend.Delta) []byte {
+	if len(d.Text) == 0 && len(d.Logprobs) == 0 && d.FinishReason == "" && !(len(d.TokenIDs) > 0 && (e.returnIDs || e.continuousUsage)) {
+		return dst // half a character, or what may become a stop string
+	}
+	if !e.begun {
+		e.begun = true
+		dst = e.appendFirst(dst)
+	}
+	dst = append(dst, e.prefix...)
+	if e.chat {
+		// The finish chunk alone needs no content. Others have it, even if empty.
+		if len(d.Text) > 0 || d.FinishReason == "" {
+			dst = appendString(append(dst, `"content":`...), d.Text)
+		}
+		dst = append(dst, '}')
+	} else {
+		dst = append(appendEscaped(dst, d.Text), '"')
+	}
+	dst = append(dst, `,"logprobs":`...)
+	if e.logprobs == nil || len(d.Logprobs) == 0 {
+		dst = append(dst, "null"...)
+	} else {
+		e.logprobs.reset()
+		e.logprobs.add(d.Logprobs)
+		dst = e.logprobs.appendTo(dst)
+	}
+	dst = appendFinish(dst, d)
+	if e.returnIDs {
+		dst = appendIDs(append(dst, `,"token_ids":`...), d.TokenIDs)
+	}
+	dst = append(dst, "}]"...)
+	return e.appendChunkEnd(dst, d.CompletionTokens)
+}
+
+// appendFirst appends the chunk that only opens the choice, where there is one.
+func (e *encoder) appendFirst(dst []byte) []byte {
+	if !e.chat && e.echo == "" && !e.returnIDs {
+		return dst
+	}
+	dst = append(dst, e.prefix...)
+	if e.chat {
+		dst = append(dst, `"role":"assistant","content":""}`...)
+	} else {
+		dst = append(appendEscaped(dst, e.echo), '"')
+	}
+	dst = append(dst, `,"logprobs":null,"finish_reason":null`...)
+	if e.returnIDs && !e.chat {
+		// vLLM has it in the choice here, and at the top level in chat.
+		dst = appendIDs(append(dst, `,"prompt_token_ids":`...), e.promptIDs)
+	}
+	dst = append(dst, "}]"...)
+	if e.returnIDs && e.chat {
+		dst = appendIDs(append(dst, `,"prompt_token_ids":`...), e.promptIDs)
+	}
+	return e.appendChunkEnd(dst, 0)
+}
+
+func (e *encoder) appendChunkEnd(dst []byte, completionTokens int) []byte {
+	if e.continuousUsage {
+		dst = appendUsage(append(dst, `,"usage":`...), e.promptTokens, completionTokens)
+	}
+	return append(dst, "}\n\n"...)
+}
+
+// appendFinish appends the finish reason, null until the end, and with it what
+// the generation was stopped by, with vLLM's name: a string, an id or null.
+func appendFinish(dst []byte, d *backend.Delta) []byte {
+	dst = append(dst, `,"finish_reason":`...)
+	if d.FinishReason == "" {
+		return append(dst, "null"...)
+	}
+	dst = append(appendString(dst, d.FinishReason), `,"stop_reason":`...)
+	switch {
+	case d.Stop != "":
+		return appendString(dst, d.Stop)
+	case d.StopID >= 0:
+		return appendInt(dst, int(d.StopID))
+	}
+	return append(dst, "null"...)
+}
+
+// appendUsageChunk appends the chunk that only carries the usage of the request.
+func appendUsageChunk(dst, head []byte, promptTokens, completionTokens int) []byte {
+	dst = append(append(dst, head...), `],"usage":`...)
+	return append(appendUsage(dst, promptTokens, completionTokens), "}\n\n"...)
+}
+
+const doneEvent = "data: [DONE]\n\n"

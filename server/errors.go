@@ -1,0 +1,178 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"baton/engine"
+	"baton/openai"
+)
+
+// OpenAI's error types. SDKs repeat 408, 409, 429 and everything from 500 on by
+// themselves, so what must not be repeated has another 4xx.
+const (
+	typeInvalidRequest = "invalid_request_error"
+	typeRateLimit      = "rate_limit_error"
+	typeServer         = "server_error"
+)
+
+// Retry-After where no worker gave a hint, in seconds.
+const (
+	retryAfterOverload = 1
+	retryAfterNoWorker = 5 // a worker that failed is kept out about so long
+	maxRetryAfter      = 3600
+)
+
+// errShuttingDown is the cause with which running requests are ended when the
+// process ends.
+var errShuttingDown = errors.New("server is shutting down")
+
+// errClientGone is the cause when nobody takes the answer any more.
+var errClientGone = errors.New("client is gone")
+
+const statusClientClosedRequest = 499 // only for logs
+
+// kindInfo is what clients are told of a final error.
+type kindInfo struct {
+	status  int
+	code    string
+	message string // a sentence, without its end
+	retry   string // whether a retry makes sense
+}
+
+const (
+	retryMakesSense = "The request can be repeated."
+	retryLater      = "The request can be repeated later."
+	retryUseless    = "Repeating it unchanged will not help."
+)
+
+// kinds is the table of final errors: what each means to a client.
+var kinds = [...]kindInfo{
+	engine.Internal:            {500, "internal_error", "The server met an internal error", retryMakesSense},
+	engine.CannotConnect:       {503, "worker_unreachable", "The worker could not be reached", retryMakesSense},
+	engine.ConnectionTimeout:   {504, "worker_connect_timeout", "No connection to the worker was made in time", retryMakesSense},
+	engine.Disconnected:        {502, "worker_disconnected", "The connection to the worker was lost before the answer was complete", retryMakesSense},
+	engine.Stalled:             {504, "worker_stalled", "The worker was silent for too long before the answer was complete", retryMakesSense},
+	engine.EngineShutdown:      {503, "worker_shutdown", "The worker shut down before the answer was complete", retryMakesSense},
+	engine.Overloaded:          {503, "overloaded", "All workers are busy", retryLater},
+	engine.WorkerMisconfigured: {502, "worker_misconfigured", "The workers refuse this server's requests, which is an error of their configuration", retryUseless},
+	engine.InvalidRequest:      {400, "", "The worker finds the request invalid", ""},
+	engine.EngineError:         {502, "worker_error", "The worker failed before the answer was complete", retryMakesSense},
+	engine.ProtocolError:       {502, "worker_protocol_error", "The worker sent something that cannot be understood before the answer was complete", retryMakesSense},
+	engine.NoWorker:            {503, "no_worker_available", "No worker is available for this model", retryLater},
+	engine.Cancelled:           {statusClientClosedRequest, "cancelled", "The client left", ""},
+	engine.TimedOut:            {504, "request_timeout", "The answer was not complete within the request's time limit", "The request can be repeated with a longer limit or fewer tokens."},
+}
+
+// publicError is what the client is told of e, which ended a request after so
+// many attempts. It names no worker: addresses are for the log.
+func publicError(e *engine.Error, attempts, overloadStatus int) *openai.Error {
+	if errors.Is(e.Err, errShuttingDown) {
+		return errStopping("The server is shutting down and ended this request before the answer was complete.")
+	}
+	kind := e.Kind
+	if int(kind) >= len(kinds) {
+		kind = engine.Internal
+	}
+	info := kinds[kind]
+	out := &openai.Error{Status: info.status, Type: typeServer, Code: info.code}
+	switch kind {
+	case engine.InvalidRequest:
+		if e.Status >= 400 && e.Status < 500 {
+			out.Status = e.Status
+		}
+		out.Type, out.Param, out.Message = typeInvalidRequest, e.Param, e.Message
+		if out.Message == "" {
+			out.Message = info.message + "."
+		}
+		return out
+	case engine.Overloaded:
+		if e.Status == http.StatusTooManyRequests {
+			out.Status = e.Status
+		}
+		if overloadStatus != 0 {
+			out.Status = overloadStatus
+		}
+		if out.Status == http.StatusTooManyRequests {
+			out.Type = typeRateLimit
+		}
+		out.RetryAfter = retryAfter(e.RetryAfter, retryAfterOverload)
+	case engine.NoWorker:
+		out.RetryAfter = retryAfter(e.RetryAfter, retryAfterNoWorker)
+	}
+	out.Message = info.message + attemptsMade(attempts) + ". " + info.retry
+	return out
+}
+
+func attemptsMade(n int) string {
+	switch n {
+	case 0:
+		return " (no attempt was made)"
+	case 1:
+		return " (1 attempt was made)"
+	}
+	return fmt.Sprintf(" (%d attempts were made)", n)
+}
+
+// retryAfter is hint in whole seconds, at least 1, or fallback without a hint.
+func retryAfter(hint time.Duration, fallback int) int {
+	if hint <= 0 {
+		return fallback
+	}
+	return int(min(math.Ceil(hint.Seconds()), maxRetryAfter))
+}
+
+func errInternal() *openai.Error {
+	return &openai.Error{
+		Status:  http.StatusInternalServerError,
+		Message: "The server met an internal error. " + retryMakesSense,
+		Type:    typeServer,
+		Code:    kinds[engine.Internal].code,
+	}
+}
+
+func errStopping(message string) *openai.Error {
+	return &openai.Error{
+		Status:     http.StatusServiceUnavailable,
+		Message:    message + " " + retryMakesSense,
+		Type:       typeServer,
+		Code:       "server_shutting_down",
+		RetryAfter: retryAfterOverload,
+	}
+}
+
+// writeError answers with e as status and envelope. Nothing may have been
+// written before.
+func writeError(w http.ResponseWriter, e *openai.Error) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	}
+	status := e.Status
+	if status < 400 || status > 599 {
+		status = http.StatusInternalServerError // net/http panics at nonsense
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(appendEnvelope(nil, e)) // nobody is left to be told of a failure
+}
+
+// appendEnvelope appends the API's error object, as a body and as an event have it.
+func appendEnvelope(dst []byte, e *openai.Error) []byte {
+	dst = appendString(append(dst, `{"error":{"message":`...), e.Message)
+	dst = appendString(append(dst, `,"type":`...), e.Type)
+	dst = appendStringOrNull(append(dst, `,"param":`...), e.Param)
+	dst = appendStringOrNull(append(dst, `,"code":`...), e.Code)
+	return append(dst, "}}"...)
+}
+
+func appendStringOrNull(dst []byte, s string) []byte {
+	if s == "" {
+		return append(dst, "null"...)
+	}
+	return appendString(dst, s)
+}

@@ -1,0 +1,249 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"baton/engine"
+	"baton/openai"
+	"baton/preprocess"
+)
+
+// An endpoint is one of the two shapes of the generation API.
+type endpoint struct {
+	label        string // in metrics, as Dynamo names it
+	replyObject  string
+	streamObject string
+	chat         bool
+}
+
+var (
+	chatCompletions = endpoint{
+		label:        "chat_completions",
+		replyObject:  "chat.completion",
+		streamObject: "chat.completion.chunk",
+		chat:         true,
+	}
+	completions = endpoint{
+		label:        "completions",
+		replyObject:  "text_completion",
+		streamObject: "text_completion",
+	}
+)
+
+const (
+	debugHeader      = "X-Baton-Debug"
+	attemptsHeader   = "X-Baton-Attempts"
+	migrationsHeader = "X-Baton-Migrations"
+)
+
+// A call is one request of the generation API, from its arrival to its end.
+type call struct {
+	server *Server
+	ep     *endpoint
+	ids    requestIDs
+	start  time.Time
+	debug  bool // the client wants to know how its answer came about
+	cancel context.CancelCauseFunc
+
+	// Known once the request is prepared.
+	prepared *preprocess.Prepared
+	choices  []*choice
+	model    *modelMetrics
+
+	firstToken sync.Once // of any choice
+}
+
+// generate answers a request of the generation API.
+func (s *Server) generate(ep *endpoint) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		c := &call{
+			server: s,
+			ep:     ep,
+			ids:    requestIDsOf(r.Context()),
+			start:  time.Now(),
+			debug:  r.Header.Get(debugHeader) == "1",
+			cancel: cancel,
+		}
+		if refusal := s.running.add(c); refusal != nil {
+			c.refuse(w, refusal)
+			return
+		}
+		defer s.running.remove(c)
+
+		limit, refusal := requestTimeout(r.Header.Get(timeoutHeader), s.cfg.RequestTimeout)
+		if refusal != nil {
+			c.refuse(w, refusal)
+			return
+		}
+		if limit > 0 {
+			var stop context.CancelFunc
+			ctx, stop = context.WithDeadlineCause(ctx, c.start.Add(limit), errTimedOut(limit))
+			defer stop()
+		}
+		body, refusal := s.readBody(w, r)
+		if refusal == nil {
+			refusal = c.prepare(body)
+		}
+		if refusal != nil {
+			c.refuse(w, refusal)
+			return
+		}
+		c.answer(ctx, w, r)
+	}
+}
+
+// prepare makes choices of the body.
+func (c *call) prepare(body []byte) *openai.Error {
+	prepare := c.server.preparer.Completion
+	if c.ep.chat {
+		prepare = c.server.preparer.Chat
+	}
+	p, refusal := prepare(c.ids.own, body)
+	if refusal != nil {
+		return refusal
+	}
+	c.server.ignored.warn(c.server.log, p.UnknownFields)
+	c.prepared = p
+	c.model = c.server.metrics.model(p.Model)
+	c.choices = make([]*choice, len(p.Choices))
+	for i := range p.Choices {
+		c.choices[i] = newChoice(c, i)
+	}
+	return nil
+}
+
+// answer runs the choices and sends what comes of them.
+func (c *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	c.model.inflight.Inc()
+	c.model.queued.Inc()
+	defer func() {
+		c.firstToken.Do(c.model.queued.Dec) // if there never was one
+		c.model.inflight.Dec()
+		c.measure()
+	}()
+	var failure *engine.Error
+	if c.prepared.Stream {
+		failure = c.stream(ctx, w, r)
+	} else {
+		failure = c.reply(ctx, w)
+	}
+	c.conclude(failure)
+	if failure != nil && clientLeft(failure) {
+		// Whoever still listens must not take what there is for an answer.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// finalError is why the choices failed. The end of ctx goes before everything
+// else: a leaving client makes errors that look like a dying worker.
+func finalError(ctx context.Context, err error) *engine.Error {
+	if e := engine.CauseOf(ctx); e != nil {
+		return e
+	}
+	return engine.AsError(err)
+}
+
+// clientLeft reports whether there is nobody to be told of e. The shutdown of
+// the server cancels requests too, but their clients are there.
+func clientLeft(e *engine.Error) bool {
+	return e.Kind == engine.Cancelled && !isShutdown(e)
+}
+
+// lost ends the request because its client takes nothing any more.
+func (c *call) lost(err error) {
+	c.cancel(fmt.Errorf("%w: %v", errClientGone, err))
+}
+
+// attempts and migrations sum over all choices. They are called when all
+// choices have ended.
+func (c *call) attempts() int {
+	n := 0
+	for _, choice := range c.choices {
+		n += len(choice.trace.Attempts)
+	}
+	return n
+}
+
+func (c *call) migrations() int {
+	n := 0
+	for _, choice := range c.choices {
+		n += choice.trace.Migrations()
+	}
+	return n
+}
+
+func (c *call) requestType() string {
+	if c.prepared != nil && c.prepared.Stream {
+		return "stream"
+	}
+	return "unary"
+}
+
+// refuse ends a request that never reached the pipeline.
+func (c *call) refuse(w http.ResponseWriter, e *openai.Error) {
+	c.server.metrics.countRefused(c.ep.label, errorType(e.Status))
+	c.server.log.Debug("request refused", c.logArgs(slog.Int("status", e.Status), slog.String("code", e.Code))...)
+	if e.Status == statusClientClosedRequest {
+		c.server.metrics.disconnected.Inc()
+		panic(http.ErrAbortHandler)
+	}
+	writeError(w, e)
+}
+
+// conclude counts and logs the end of a request; failure is nil after a success.
+func (c *call) conclude(failure *engine.Error) {
+	if failure == nil {
+		c.model.count(c.ep.label, c.requestType(), "")
+		c.server.log.Debug("request finished", c.logArgs(slog.Int("status", http.StatusOK))...)
+		return
+	}
+	status := publicError(failure, c.attempts(), c.server.cfg.OverloadStatus).Status
+	if clientLeft(failure) {
+		status = statusClientClosedRequest
+		c.server.metrics.disconnected.Inc()
+		c.model.cancelled(c.ep.label, c.requestType())
+	}
+	c.model.count(c.ep.label, c.requestType(), errorType(status))
+	args := c.logArgs(slog.Int("status", status), slog.String("kind", failure.Kind.String()), slog.String("worker", failure.WorkerID))
+	switch {
+	case clientLeft(failure):
+		c.server.log.Debug("client left", args...)
+		return
+	case failure.Kind != engine.InvalidRequest && failure.Err != nil:
+		// A worker that finds a request invalid may quote it.
+		args = append(args, slog.String("error", failure.Err.Error()))
+	}
+	c.server.log.Warn("request failed", args...)
+}
+
+// logArgs are the facts of every record about a request: names and numbers,
+// nothing of prompts or answers.
+func (c *call) logArgs(more ...any) []any {
+	args := []any{slog.String("request_id", c.ids.own)}
+	if c.ids.shown != c.ids.own {
+		args = append(args, slog.String("client_request_id", c.ids.shown))
+	}
+	args = append(args, slog.String("endpoint", c.ep.label), slog.Duration("duration", time.Since(c.start)))
+	if c.prepared != nil {
+		args = append(args,
+			slog.String("model", c.prepared.Model),
+			slog.Int("attempts", c.attempts()), slog.Int("migrations", c.migrations()),
+			slog.Int("prompt_tokens", c.prepared.PromptTokens), slog.Int("completion_tokens", c.completionTokens()))
+	}
+	return append(args, more...)
+}
+
+func (c *call) completionTokens() int {
+	n := 0
+	for _, choice := range c.choices {
+		n += choice.completionTokens
+	}
+	return n
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"baton/backend"
+	"baton/engine"
+)
+
+// maxReplyWriteBytes is how much of a reply is written under one deadline, so
+// that a slow client that goes on reading is not taken for one that does not.
+const maxReplyWriteBytes = 64 << 10
+
+// A collected is one choice of a JSON reply while it grows. It belongs to the
+// choice's goroutine.
+type collected struct {
+	text     []byte
+	logprobs logprobList // nil: not asked for
+	ids      []byte      // JSON list; only if asked for
+	end      backend.Delta
+}
+
+// reply answers with one JSON object, made from the same deltas as a stream. It
+// returns why there is none, or nil.
+func (c *call) reply(ctx context.Context, w http.ResponseWriter) *engine.Error {
+	choices := make([]collected, len(c.choices))
+	for i := range choices {
+		echo := c.prepared.Choices[i].Echo
+		choices[i].text = []byte(echo)
+		choices[i].logprobs = newLogprobList(c.ep, c.prepared, echo)
+	}
+	err := c.run(ctx, func(choice *choice) error {
+		choices[choice.index].add(&choice.delta, c.prepared.ReturnTokenIDs)
+		return nil
+	})
+	if err != nil {
+		failure := finalError(ctx, err)
+		if !clientLeft(failure) {
+			c.setTraceHeaders(w)
+			writeError(w, publicError(failure, c.attempts(), c.server.cfg.OverloadStatus))
+		}
+		return failure
+	}
+	c.setTraceHeaders(w)
+	if err := c.writeReply(w, c.appendReply(nil, choices)); err != nil {
+		return &engine.Error{Kind: engine.Cancelled, Err: err}
+	}
+	return nil
+}
+
+func (a *collected) add(d *backend.Delta, keepIDs bool) {
+	a.text = append(a.text, d.Text...)
+	if a.logprobs != nil {
+		a.logprobs.add(d.Logprobs)
+	}
+	if keepIDs && len(d.TokenIDs) > 0 {
+		a.ids = appendIDList(appendComma(a.ids), d.TokenIDs)
+	}
+	if d.FinishReason != "" {
+		a.end = backend.Delta{FinishReason: d.FinishReason, Stop: d.Stop, StopID: d.StopID}
+	}
+}
+
+func (c *call) appendReply(dst []byte, choices []collected) []byte {
+	p := c.prepared
+	dst = appendHead(dst, c.ep.replyObject, c.ids.own, c.start.Unix(), p.Model)
+	for i := range choices {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = c.appendChoice(dst, i, &choices[i])
+	}
+	dst = appendUsage(append(dst, `],"usage":`...), p.PromptTokens, c.completionTokens())
+	if p.ReturnTokenIDs && c.ep.chat {
+		dst = appendIDs(append(dst, `,"prompt_token_ids":`...), c.choices[0].request.Tokens.TokenIDs)
+	}
+	return append(dst, '}')
+}
+
+func (c *call) appendChoice(dst []byte, index int, a *collected) []byte {
+	dst = appendInt(append(dst, `{"index":`...), index)
+	if c.ep.chat {
+		dst = appendString(append(dst, `,"message":{"role":"assistant","content":`...), a.text)
+		dst = append(dst, `,"refusal":null}`...)
+	} else {
+		dst = appendString(append(dst, `,"text":`...), a.text)
+	}
+	dst = append(dst, `,"logprobs":`...)
+	if a.logprobs != nil {
+		dst = a.logprobs.appendTo(dst)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = appendFinish(dst, &a.end)
+	if c.prepared.ReturnTokenIDs {
+		dst = append(append(append(dst, `,"token_ids":[`...), a.ids...), ']')
+		if !c.ep.chat {
+			dst = appendIDs(append(dst, `,"prompt_token_ids":`...), c.choices[index].request.Tokens.TokenIDs)
+		}
+	}
+	return append(dst, '}')
+}
+
+// writeReply writes a whole reply, each piece within the write time-out.
+func (c *call) writeReply(w http.ResponseWriter, body []byte) error {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	rc := http.NewResponseController(w)
+	timeout := c.server.cfg.WriteTimeout
+	for len(body) > 0 {
+		if timeout > 0 {
+			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // not every writer has deadlines
+		}
+		n := min(len(body), maxReplyWriteBytes)
+		if _, err := w.Write(body[:n]); err != nil {
+			return err
+		}
+		body = body[n:]
+	}
+	err := rc.Flush()
+	if timeout > 0 {
+		_ = rc.SetWriteDeadline(time.Time{})
+	}
+	return err
+}

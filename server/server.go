@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"baton/backend"
+	"baton/openai"
+	"baton/preprocess"
+	"baton/router"
+)
+
+// A Server answers the public API. Its methods may be called from any goroutine.
+type Server struct {
+	preparer  Preparer
+	generator Generator
+	fleet     Fleet
+	cfg       Config
+	log       *slog.Logger
+	gatherer  prometheus.Gatherer
+
+	metrics *metrics
+	running running
+	ignored ignoredFields
+}
+
+// A Preparer makes a checked, tokenized request of a body. It is called on the
+// handler's goroutine. Either result is nil.
+type Preparer interface {
+	Chat(requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
+	Completion(requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
+}
+
+// A Generator runs one choice. See backend.Stream for what it promises.
+type Generator interface {
+	Generate(ctx context.Context, req *backend.Request) backend.Stream
+}
+
+// A Fleet knows which models have workers.
+type Fleet interface {
+	Models() []router.ModelStatus
+}
+
+// Config holds the server's settings. A duration or count of 0 is off, except
+// where said.
+type Config struct {
+	SSEKeepAliveInterval  time.Duration
+	WriteTimeout          time.Duration // of a client that takes no byte
+	RequestTimeout        time.Duration // of a whole request; X-Request-Timeout can lower it
+	MaxBodyBytes          int64         // 0 = defaultMaxBodyBytes
+	MaxConcurrentRequests int
+	OverloadStatus        int // of a final overload; 0 = 429 or 503, as the workers said
+	MetricsNamespace      string
+	Version               string
+}
+
+const defaultMaxBodyBytes = 192 << 20
+
+// New returns a Server. Its metrics are registered with reg under
+// cfg.MetricsNamespace; /metrics shows what gatherer gathers.
+func New(preparer Preparer, generator Generator, fleet Fleet, cfg Config, log *slog.Logger, reg prometheus.Registerer, gatherer prometheus.Gatherer) *Server {
+	if cfg.MaxBodyBytes <= 0 {
+		cfg.MaxBodyBytes = defaultMaxBodyBytes
+	}
+	return &Server{
+		preparer:  preparer,
+		generator: generator,
+		fleet:     fleet,
+		cfg:       cfg,
+		log:       log,
+		gatherer:  gatherer,
+		metrics:   newMetrics(cfg.MetricsNamespace, reg),
+		running:   running{limit: cfg.MaxConcurrentRequests},
+	}
+}
+
+// AddModel makes the series of a model exist, with value 0, before its first
+// request.
+func (s *Server) AddModel(name string) { s.metrics.model(name) }
+
+// Handler returns the routes of the API.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	route := func(method, pattern string, h http.HandlerFunc) {
+		mux.HandleFunc(method+" "+pattern, h)
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", allowed(method))
+			writeError(w, &openai.Error{
+				Status:  http.StatusMethodNotAllowed,
+				Message: "The method " + printable(r.Method) + " is not allowed here; use " + method + ".",
+				Type:    typeInvalidRequest,
+				Code:    "method_not_allowed",
+			})
+		})
+	}
+	route("POST", "/v1/chat/completions", s.generate(&chatCompletions))
+	route("POST", "/v1/completions", s.generate(&completions))
+	route("GET", "/v1/models", s.listModels)
+	route("GET", "/v1/models/{id...}", s.showModel)
+	route("GET", "/health", s.health)
+	route("GET", "/live", s.live)
+	route("GET", "/version", s.version)
+	route("GET", "/metrics", promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{}).ServeHTTP)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, &openai.Error{
+			Status:  http.StatusNotFound,
+			Message: "There is nothing at " + printable(r.URL.Path) + ".",
+			Type:    typeInvalidRequest,
+			Code:    "not_found",
+		})
+	})
+	return s.withRequestID(s.recovering(mux))
+}
+
+// allowed is the Allow header of a route; ServeMux serves HEAD where it serves GET.
+func allowed(method string) string {
+	if method == "GET" {
+		return "GET, HEAD"
+	}
+	return method
+}

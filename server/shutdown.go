@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"baton/engine"
+	"baton/openai"
+)
+
+// The end of the process has three steps, which main takes in its own time:
+// BeginShutdown, so that load balancers look elsewhere while requests are still
+// served; RefuseNew; Drain.
+
+// endGrace is how long ended requests have to tell their clients.
+const endGrace = 5 * time.Second
+
+// BeginShutdown makes /health say 503. Requests are still served.
+func (s *Server) BeginShutdown() { s.running.stop(false) }
+
+// RefuseNew makes new requests of the generation API a 503 with Retry-After.
+func (s *Server) RefuseNew() { s.running.stop(true) }
+
+// Drain refuses new requests and waits until the running ones have ended. When
+// ctx ends before, it ends them, each with an honest error, and returns how many
+// there were.
+func (s *Server) Drain(ctx context.Context) int {
+	s.RefuseNew()
+	if s.running.wait(ctx) {
+		return 0
+	}
+	n := s.running.end(errShuttingDown)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
+	defer cancel()
+	s.running.wait(grace)
+	return n
+}
+
+func isShutdown(e *engine.Error) bool { return errors.Is(e.Err, errShuttingDown) }
+
+// running is the set of requests that are being answered.
+type running struct {
+	limit int // 0 = none
+
+	mu       sync.Mutex // guards what follows
+	calls    map[*call]struct{}
+	stopping bool
+	refusing bool
+	idle     chan struct{} // closed when calls is empty; nil: nobody waits
+}
+
+// add admits c, or says why not.
+func (r *running) add(c *call) *openai.Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refusing {
+		return errStopping("The server is shutting down.")
+	}
+	if r.limit > 0 && len(r.calls) >= r.limit {
+		return &openai.Error{
+			Status:     http.StatusTooManyRequests,
+			Message:    "The server answers as many requests as it may. " + retryLater,
+			Type:       typeRateLimit,
+			Code:       "too_many_concurrent_requests",
+			RetryAfter: retryAfterOverload,
+		}
+	}
+	if r.calls == nil {
+		r.calls = make(map[*call]struct{})
+	}
+	r.calls[c] = struct{}{}
+	return nil
+}
+
+func (r *running) remove(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.calls, c)
+	if len(r.calls) == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+func (r *running) stop(refuse bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopping = true
+	r.refusing = r.refusing || refuse
+}
+
+func (r *running) isStopping() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopping
+}
+
+// wait returns true when nothing runs, false when ctx ended before.
+func (r *running) wait(ctx context.Context) bool {
+	r.mu.Lock()
+	if len(r.calls) == 0 {
+		r.mu.Unlock()
+		return true
+	}
+	if r.idle == nil {
+		r.idle = make(chan struct{})
+	}
+	idle := r.idle
+	r.mu.Unlock()
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// end cancels every running request and returns how many there were.
+func (r *running) end(cause error) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.calls {
+		c.cancel(cause)
+	}
+	return len(r.calls)
+}

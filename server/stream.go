@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"baton/engine"
+	"baton/sse"
+)
+
+// initialChunkBytes is the first capacity of a choice's buffer; a chunk with a
+// token or two fits.
+const initialChunkBytes = 512
+
+// A streamAnswer sends the deltas of all choices as one stream of events.
+type streamAnswer struct {
+	call  *call
+	out   *sse.Writer
+	head  []byte
+	lines []chunkLine // one per choice
+
+	mu               sync.Mutex // guards what follows; held while a finish is sent, so that [DONE] is last
+	open             int        // choices that have not finished
+	completionTokens int        // of those that have
+	debug            debugComment
+}
+
+// A chunkLine is where a choice's chunks are made, on its own goroutine.
+type chunkLine struct {
+	encoder *encoder
+	buf     []byte
+}
+
+// stream answers with server-sent events. It returns why the answer is not
+// complete, or nil.
+func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) *engine.Error {
+	cfg := &c.server.cfg
+	out := sse.NewWriter(w, r, sse.WriterConfig{
+		KeepAliveInterval: cfg.SSEKeepAliveInterval,
+		WriteTimeout:      cfg.WriteTimeout,
+		Failed:            c.lost,
+	})
+	defer out.Close()
+	err := c.run(ctx, newStreamAnswer(c, out).deliver)
+	if err == nil {
+		return nil
+	}
+	failure := finalError(ctx, err)
+	if clientLeft(failure) {
+		return failure
+	}
+	public := publicError(failure, c.attempts(), cfg.OverloadStatus)
+	var last []byte
+	if c.debug {
+		last = c.debugComment(last)
+	}
+	last = append(appendEnvelope(append(last, "data: "...), public), "\n\n"...)
+	if begun, _ := out.End(last); !begun {
+		c.setTraceHeaders(w)
+		writeError(w, public)
+	}
+	return failure
+}
+
+func newStreamAnswer(c *call, out *sse.Writer) *streamAnswer {
+	p := c.prepared
+	a := &streamAnswer{
+		call:  c,
+		out:   out,
+		head:  chunkHead(c.ep, c.ids.own, c.start.Unix(), p.Model),
+		lines: make([]chunkLine, len(c.choices)),
+		open:  len(c.choices),
+	}
+	for i := range a.lines {
+		a.lines[i] = chunkLine{encoder: newEncoder(c.ep, p, i, a.head), buf: make([]byte, 0, initialChunkBytes)}
+	}
+	return a
+}
+
+// deliver sends a delta: nothing, or one write with one flush.
+func (a *streamAnswer) deliver(c *choice) error {
+	line := &a.lines[c.index]
+	line.buf = line.encoder.append(line.buf[:0], &c.delta)
+	if c.delta.FinishReason != "" {
+		return a.finish(c, line)
+	}
+	if len(line.buf) == 0 {
+		return nil
+	}
+	return a.out.Send(line.buf)
+}
+
+// finish sends the last delta of a choice, and with that of the last choice the
+// end of the stream, so that the client does not wait for anything behind it.
+func (a *streamAnswer) finish(c *choice, line *chunkLine) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open--
+	a.completionTokens += c.completionTokens
+	if a.call.debug {
+		a.debug.add(c)
+	}
+	if a.open == 0 {
+		if a.call.prepared.IncludeUsage {
+			line.buf = appendUsageChunk(line.buf, a.head, a.call.prepared.PromptTokens, a.completionTokens)
+		}
+		if a.call.debug {
+			line.buf = a.debug.appendTo(line.buf)
+		}
+		line.buf = append(line.buf, doneEvent...)
+	}
+	return a.out.Send(line.buf)
+}
+
+// A debugComment is the answer to X-Baton-Debug in a stream: one comment line,
+// so that clients which do not know it are not disturbed.
+type debugComment struct {
+	attempts          []byte // JSON objects
+	count, migrations int
+}
+
+// add writes down the attempts of a choice. It is called on the choice's
+// goroutine, or when all choices have ended.
+func (d *debugComment) add(c *choice) {
+	d.count += len(c.trace.Attempts)
+	d.migrations += c.trace.Migrations()
+	for i := range c.trace.Attempts {
+		attempt := &c.trace.Attempts[i]
+		b := appendComma(d.attempts)
+		b = appendString(append(b, `{"id":`...), attempt.ID)
+		b = appendString(append(b, `,"worker":`...), attempt.WorkerID)
+		b = appendInt(append(b, `,"tokens":`...), attempt.Tokens)
+		if attempt.Migration != "" {
+			b = appendString(append(b, `,"migration":`...), attempt.Migration)
+			b = appendInt(append(b, `,"carried":`...), attempt.Carried)
+			b = append(b, `,"gap_ms":`...)
+			b = strconv.AppendFloat(b, float64(attempt.Gap)/float64(time.Millisecond), 'f', 3, 64)
+		}
+		if attempt.Err != nil {
+			b = appendString(append(b, `,"error":`...), attempt.Err.Kind.String())
+		}
+		d.attempts = append(b, '}')
+	}
+}
+
+func (d *debugComment) appendTo(dst []byte) []byte {
+	dst = appendInt(append(dst, `: baton {"attempts":`...), d.count)
+	dst = appendInt(append(dst, `,"migrations":`...), d.migrations)
+	dst = append(append(dst, `,"trace":[`...), d.attempts...)
+	return append(dst, "]}\n"...)
+}
+
+func (c *call) debugComment(dst []byte) []byte {
+	var d debugComment
+	for _, choice := range c.choices {
+		d.add(choice)
+	}
+	return d.appendTo(dst)
+}
+
+// setTraceHeaders says how an answer without a stream came about.
+func (c *call) setTraceHeaders(w http.ResponseWriter) {
+	w.Header().Set(attemptsHeader, strconv.Itoa(c.attempts()))
+	w.Header().Set(migrationsHeader, strconv.Itoa(c.migrations()))
+}

@@ -1,0 +1,181 @@
+package sse
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Writer sends server-sent events to one HTTP client. It sends the response
+// headers with the first event, keeps a silent stream alive with comment lines,
+// and ends a stream whose client takes nothing.
+//
+// Send, End and Close may be called from any goroutine. The keep-alive runs on
+// a timer, so an open stream costs no goroutine of its own.
+type Writer struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	cfg   WriterConfig
+	http2 bool
+
+	mu          sync.Mutex // guards what follows and every write to w
+	keepAlive   *time.Timer
+	begun       bool // the headers are out
+	closed      bool
+	err         error     // the first write error; nothing is written after it
+	lastWrite   time.Time // or the beginning
+	deadlineSet time.Time
+}
+
+// WriterConfig holds the bounds of a Writer. A duration of 0 is off.
+type WriterConfig struct {
+	// KeepAliveInterval is the silence after which a comment line is sent. The
+	// first one also sends the headers, so that proxies see a living response.
+	KeepAliveInterval time.Duration
+
+	// WriteTimeout is how long a write may wait for a client that takes no
+	// byte. A client is given up after WriteTimeout to 9/8 of it.
+	WriteTimeout time.Duration
+
+	// Failed, if not nil, is called once when a keep-alive could not be written,
+	// on the timer's goroutine and without locks: whoever makes the events may be
+	// waiting for the next one and would not notice that the client is gone.
+	Failed func(error)
+}
+
+// ErrClosed is returned by Send after Close or End.
+var ErrClosed = errors.New("sse: stream is closed")
+
+// keepAliveLine is a comment without a blank line of its own: old readers take
+// a blank line for the end of an event and then parse nothing as JSON.
+const keepAliveLine = ": keep-alive\n"
+
+// NewWriter returns a Writer that answers r through w. The clock of the first
+// keep-alive starts here. Close must be called before the handler returns.
+func NewWriter(w http.ResponseWriter, r *http.Request, cfg WriterConfig) *Writer {
+	out := &Writer{
+		w:         w,
+		rc:        http.NewResponseController(w),
+		cfg:       cfg,
+		http2:     r.ProtoMajor >= 2,
+		lastWrite: time.Now(),
+	}
+	if cfg.KeepAliveInterval > 0 {
+		// beat uses the field, so it is set before the timer can fire.
+		out.keepAlive = time.AfterFunc(math.MaxInt64, out.beat)
+		out.keepAlive.Reset(cfg.KeepAliveInterval)
+	}
+	return out
+}
+
+// Send writes events, each with its closing blank line, and flushes once. After
+// an error every further call returns that error.
+func (w *Writer) Send(events []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(events)
+}
+
+// End closes the stream, with events as its last ones if it has begun. If it
+// has not, End writes nothing and returns false: the http.ResponseWriter is the
+// caller's again, who can still answer with a status.
+func (w *Writer) End(events []byte) (begun bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun {
+		err = w.write(events)
+	}
+	w.close()
+	return w.begun, err
+}
+
+// Close stops the keep-alive. When it has returned the Writer does not touch
+// the http.ResponseWriter any more. It is safe to call Close twice.
+func (w *Writer) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.close()
+}
+
+func (w *Writer) close() {
+	w.closed = true
+	if w.keepAlive != nil {
+		w.keepAlive.Stop()
+	}
+}
+
+// beat is called by the timer. The timer is not reset by each event, which
+// would cost more than the event; it looks how long ago the last one was.
+func (w *Writer) beat() {
+	if !w.mu.TryLock() {
+		// Somebody is writing, perhaps waiting for a slow client: no silence.
+		// If it was Close that held the lock, the next beat finds that out.
+		w.keepAlive.Reset(w.cfg.KeepAliveInterval)
+		return
+	}
+	if w.closed || w.err != nil {
+		w.mu.Unlock()
+		return
+	}
+	if rest := w.cfg.KeepAliveInterval - time.Since(w.lastWrite); rest > 0 {
+		w.keepAlive.Reset(rest)
+		w.mu.Unlock()
+		return
+	}
+	err := w.write([]byte(keepAliveLine))
+	if err == nil {
+		w.keepAlive.Reset(w.cfg.KeepAliveInterval)
+	}
+	w.mu.Unlock()
+	if err != nil && w.cfg.Failed != nil {
+		w.cfg.Failed(err)
+	}
+}
+
+func (w *Writer) write(p []byte) error {
+	switch {
+	case w.err != nil:
+		return w.err
+	case w.closed:
+		return ErrClosed
+	}
+	if !w.begun {
+		w.begun = true
+		h := w.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no") // nginx would collect events otherwise
+		w.w.WriteHeader(http.StatusOK)
+	}
+	w.lastWrite = time.Now()
+	w.extendDeadline()
+	_, err := w.w.Write(p)
+	if err == nil {
+		err = w.rc.Flush()
+	}
+	if w.http2 && w.cfg.WriteTimeout > 0 {
+		// An HTTP/2 stream is reset when its write deadline passes, even if
+		// nobody is writing then. An HTTP/1 connection is not.
+		_ = w.rc.SetWriteDeadline(time.Time{})
+	}
+	w.err = err
+	return err
+}
+
+// extendDeadline moves the write deadline forward, but not with each event: on
+// HTTP/1 it may be up to an eighth of the time-out old.
+func (w *Writer) extendDeadline() {
+	timeout := w.cfg.WriteTimeout
+	if timeout <= 0 {
+		return
+	}
+	slack := timeout / 8
+	if !w.http2 && w.lastWrite.Sub(w.deadlineSet) < slack {
+		return
+	}
+	w.deadlineSet = w.lastWrite
+	// A writer without deadlines, as in a test, has no slow client either.
+	_ = w.rc.SetWriteDeadline(w.lastWrite.Add(timeout + slack))
+}
