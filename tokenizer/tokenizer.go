@@ -1,76 +1,204 @@
 package tokenizer
 
 import (
-	"errors"
+	"sync"
 
-	"baton/gguf"
+	"baton/tokenizer/pattern"
 )
 
 // A Tokenizer encodes and decodes the text of one model. It is immutable, apart
 // from a cache of words, and safe for concurrent use.
 type Tokenizer struct {
-	size int
+	raw         addedSet // added tokens, looked for in the text as it comes
+	normalizers []normalizer
+	normalized  addedSet // added tokens, looked for in the normalized text
+	pre         preTokenizer
+	model       bpe
+	post        processor
+	decoding    decoding
+
+	pieces      []piece          // by id
+	firstPieces [][]byte         // by id: the text at the start, where it is another one; else nil
+	addedIDs    map[string]int32 // added tokens, in the vocabulary or not
+	addedTokens map[int32]string
+
+	encoders sync.Pool // of *encoder
 }
-
-// Load reads a tokenizer from path: a tokenizer.json file, or a folder that
-// holds one.
-func Load(path string) (*Tokenizer, error) { return nil, errors.New("tokenizer: not built yet") }
-
-// Parse reads a tokenizer from the content of a tokenizer.json file. What the
-// file asks for and this package cannot do is an error that wraps
-// [ErrUnsupported] and names the component.
-func Parse(data []byte) (*Tokenizer, error) { return nil, errors.New("tokenizer: not built yet") }
-
-// FromGGUF builds the tokenizer that is described in the header of a .gguf file.
-func FromGGUF(f *gguf.File) (*Tokenizer, error) { return nil, errors.New("tokenizer: not built yet") }
-
-// ErrUnsupported is wrapped by every error that says: this file is sound, but
-// asks for something that this package does not do.
-var ErrUnsupported = errors.New("unsupported")
 
 // Encode returns the ids of text. With addSpecial the post-processor of the
 // model adds its ids around them (BOS, where the model has one); special tokens
-// that stand in the text are recognised in either case.
+// that stand in the text are recognised in either case. Bytes that are not
+// UTF-8 count as U+FFFD.
 func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
-	return t.AppendEncode(nil, text, addSpecial)
+	return t.AppendEncode(make([]int32, 0, len(text)/3+8), text, addSpecial)
 }
 
 // AppendEncode is like [Tokenizer.Encode] but appends the ids to dst.
-func (t *Tokenizer) AppendEncode(dst []int32, text string, addSpecial bool) []int32 { return dst }
+func (t *Tokenizer) AppendEncode(dst []int32, text string, addSpecial bool) []int32 {
+	e, _ := t.encoders.Get().(*encoder)
+	if e == nil {
+		e = &encoder{t: t, matchers: make([]pattern.Matcher, len(t.pre.steps))}
+	}
+	e.ids = dst
+	if addSpecial {
+		e.ids = append(e.ids, t.post.before...)
+	}
+	e.text(toValidUTF8(text))
+	if addSpecial {
+		e.ids = append(e.ids, t.post.after...)
+	}
+	dst = e.ids
+	e.ids = nil
+	if cap(e.buffer)+cap(e.merge.heap) <= maxKeptBytes {
+		t.encoders.Put(e)
+	}
+	return dst
+}
 
-// Decode returns the text of ids. With skipSpecial special tokens give no text.
-// Ids outside the vocabulary give none either. Bytes that are not UTF-8 become
-// U+FFFD, one for each maximal invalid part, so the result is always valid.
-func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string { return "" }
+// maxKeptBytes bounds the memory that an encoder keeps for the next text.
+const maxKeptBytes = 1 << 20
 
-// NewDecoder returns a decoder for one sequence of ids.
-func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder { return &Decoder{} }
+// An encoder is the memory of one AppendEncode, kept for the next.
+type encoder struct {
+	t        *Tokenizer
+	ids      []int32
+	buffer   []byte            // the piece that is being cut into words
+	matchers []pattern.Matcher // by step
+	segments []segment         // a stack: each level of walk uses what lies above the lower ones
+	merge    mergeScratch
+}
 
-// A Decoder turns ids into text as they come. It belongs to one goroutine.
-type Decoder struct{}
+// text encodes a whole text, which must be valid UTF-8.
+func (e *encoder) text(text string) {
+	found := addedFinder{set: &e.t.raw, text: text}
+	from := 0
+	for {
+		m := found.next()
+		if !m.ok {
+			e.plain(text[from:], from == 0)
+			return
+		}
+		if from < m.start {
+			e.plain(text[from:m.start], from == 0)
+		}
+		e.ids = append(e.ids, m.id)
+		from = m.end
+	}
+}
 
-// Append appends to dst the text that id decides, which may be none, and more
-// than the token's own: what was held back before it.
-func (d *Decoder) Append(dst []byte, id int32) []byte { return dst }
+// plain encodes a stretch without raw added tokens; first says that it begins the input.
+func (e *encoder) plain(text string, first bool) {
+	text = e.t.normalize(text)
+	found := addedFinder{set: &e.t.normalized, text: text}
+	from := 0
+	for {
+		m := found.next()
+		end := len(text)
+		if m.ok {
+			end = m.start
+		}
+		if from < end {
+			e.buffer = append(e.buffer[:0], text[from:end]...)
+			e.walk(e.buffer, first && from == 0, 0)
+		}
+		if !m.ok {
+			return
+		}
+		e.ids = append(e.ids, m.id)
+		from = m.end
+	}
+}
 
-// Flush appends what is still held back at the end of the sequence and makes
-// the decoder ready for another one.
-func (d *Decoder) Flush(dst []byte) []byte { return dst }
+func (t *Tokenizer) normalize(text string) string {
+	for _, f := range t.normalizers {
+		text = f(text)
+	}
+	return text
+}
+
+// walk sends piece through the steps of the pre-tokenizer from number k on.
+func (e *encoder) walk(piece []byte, first bool, k int) {
+	if len(piece) == 0 {
+		return
+	}
+	if k == len(e.t.pre.steps) {
+		e.words(piece)
+		return
+	}
+	s := &e.t.pre.steps[k]
+	switch {
+	case s.rewrite != nil:
+		e.walk(s.rewrite(piece, first), first, k+1)
+	case s.find.pattern != nil && s.behavior == isolated:
+		// The usual step, without building a list: here all time is spent.
+		m := &e.matchers[k]
+		m.Reset(s.find.pattern, piece)
+		from := 0
+		for {
+			start, end, ok := m.Next()
+			if !ok {
+				break
+			}
+			e.walk(piece[from:start], first && from == 0, k+1)
+			e.walk(piece[start:end], first && start == 0, k+1)
+			from = end
+		}
+		e.walk(piece[from:], first && from == 0, k+1)
+	default:
+		base := len(e.segments)
+		e.segments = s.segments(e.segments, piece, &e.matchers[k])
+		arranged := s.behavior.arrange(e.segments[base:])
+		for _, seg := range arranged {
+			e.walk(piece[seg.start:seg.end], first && seg.start == 0, k+1)
+		}
+		e.segments = e.segments[:base]
+	}
+}
+
+// words encodes what came out of the last step: one word or, in a model
+// without a word splitter, a text that can be cut into words.
+func (e *encoder) words(piece []byte) {
+	if e.t.pre.respelled {
+		piece, _ = appendSpelled(nil, piece)
+	}
+	e.ids = e.t.model.appendText(e.ids, piece, &e.merge)
+}
 
 // Token returns the token of id as the vocabulary spells it (a byte-level
 // vocabulary spells a blank as Ġ).
-func (t *Tokenizer) Token(id int32) (string, bool) { return "", false }
+func (t *Tokenizer) Token(id int32) (string, bool) {
+	if id < 0 || int(id) >= len(t.pieces) || t.pieces[id].text == nil {
+		return "", false
+	}
+	if token, ok := t.addedTokens[id]; ok {
+		return token, true
+	}
+	return t.model.vocabulary.spelling(uint32(id)), true
+}
 
 // ID returns the id of the token that the vocabulary spells so.
-func (t *Tokenizer) ID(token string) (int32, bool) { return 0, false }
+func (t *Tokenizer) ID(token string) (int32, bool) {
+	if id, ok := t.addedIDs[token]; ok {
+		return id, true
+	}
+	id := t.model.vocabulary.spelledID(token)
+	return int32(id), id != none
+}
 
 // Bytes returns the bytes that id stands for in the middle of a text, nil for
 // an unknown id. They need not be whole characters. The slice belongs to the
 // tokenizer.
-func (t *Tokenizer) Bytes(id int32) []byte { return nil }
+func (t *Tokenizer) Bytes(id int32) []byte {
+	if id < 0 || int(id) >= len(t.pieces) {
+		return nil
+	}
+	return t.pieces[id].text
+}
 
 // IsSpecial tells whether id is a special token, one that skipSpecial leaves out.
-func (t *Tokenizer) IsSpecial(id int32) bool { return false }
+func (t *Tokenizer) IsSpecial(id int32) bool {
+	return id >= 0 && int(id) < len(t.pieces) && t.pieces[id].special
+}
 
 // Size returns the largest id + 1. Some ids below may be unused.
-func (t *Tokenizer) Size() int { return t.size }
+func (t *Tokenizer) Size() int { return len(t.pieces) }

@@ -1,0 +1,170 @@
+package tokenizer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"baton/tokenizer/ucd"
+)
+
+// An addedToken is recognised in the text itself, before it is cut into words.
+type addedToken struct {
+	Content    string `json:"content"`
+	ID         int64  `json:"id"`
+	SingleWord bool   `json:"single_word"` // not beside a word character
+	LStrip     bool   `json:"lstrip"`      // takes the white space before it along
+	RStrip     bool   `json:"rstrip"`      // and after it
+	Normalized *bool  `json:"normalized"`  // looked for in the normalized text; absent: unless it is special
+	Special    bool   `json:"special"`
+}
+
+func (a *addedToken) normalized() bool {
+	if a.Normalized == nil {
+		return !a.Special
+	}
+	return *a.Normalized
+}
+
+// An addedSet finds added tokens, the leftmost first, the longest of those that
+// begin at one place. It is a trie over bytes.
+type addedSet struct {
+	tokens []addedToken
+	nodes  []addedNode
+	root   [256]int32 // the node after a first byte, 0 if no token begins so
+}
+
+type addedNode struct {
+	token int32 // index into tokens + 1 of the token that ends here, 0 if none does
+	edges []addedEdge
+}
+
+type addedEdge struct {
+	b  byte
+	to int32
+}
+
+// add makes set find token wherever text contains the bytes of form. Of two
+// tokens of one form the first counts.
+func (s *addedSet) add(form string, token addedToken) {
+	if form == "" {
+		return
+	}
+	if s.nodes == nil {
+		s.nodes = make([]addedNode, 1) // index 0 means "none"
+	}
+	at := &s.root[form[0]]
+	if *at == 0 {
+		*at = s.newNode()
+	}
+	n := *at
+	for i := 1; i < len(form); i++ {
+		k, found := slices.BinarySearchFunc(s.nodes[n].edges, form[i], func(e addedEdge, b byte) int { return cmp.Compare(e.b, b) })
+		if !found {
+			to := s.newNode()
+			s.nodes[n].edges = slices.Insert(s.nodes[n].edges, k, addedEdge{form[i], to})
+		}
+		n = s.nodes[n].edges[k].to
+	}
+	if s.nodes[n].token == 0 {
+		s.tokens = append(s.tokens, token)
+		s.nodes[n].token = int32(len(s.tokens))
+	}
+}
+
+func (s *addedSet) newNode() int32 {
+	s.nodes = append(s.nodes, addedNode{})
+	return int32(len(s.nodes) - 1)
+}
+
+// An addedMatch is a stretch of text that an added token takes.
+type addedMatch struct {
+	start, end int
+	id         int32
+	ok         bool
+}
+
+// An addedFinder walks over the added tokens in a text.
+type addedFinder struct {
+	set  *addedSet
+	text string
+	at   int // where the search goes on
+	end  int // where the last match ended, stripped white space included
+}
+
+// next returns the next match; not ok if there is none.
+func (f *addedFinder) next() addedMatch {
+	for f.at < len(f.text) {
+		if f.set.root[f.text[f.at]] == 0 {
+			f.at++
+			continue
+		}
+		token, size := f.set.longestAt(f.text[f.at:])
+		if token == nil {
+			f.at++
+			continue
+		}
+		start, end := f.at, f.at+size
+		f.at = end
+		if token.SingleWord && !standsAlone(f.text, start, end) {
+			continue
+		}
+		if token.LStrip {
+			start = max(len(strings.TrimRightFunc(f.text[:start], isSpace)), min(f.end, start))
+		}
+		if token.RStrip {
+			end = len(f.text) - len(strings.TrimLeftFunc(f.text[end:], isSpace))
+		}
+		f.end = end
+		return addedMatch{start, end, int32(token.ID), true}
+	}
+	return addedMatch{}
+}
+
+func (s *addedSet) longestAt(text string) (longest *addedToken, size int) {
+	n := s.root[text[0]]
+	for i := 1; ; i++ {
+		node := &s.nodes[n]
+		if node.token != 0 {
+			longest, size = &s.tokens[node.token-1], i
+		}
+		if i == len(text) {
+			return longest, size
+		}
+		k, found := node.edge(text[i])
+		if !found {
+			return longest, size
+		}
+		n = node.edges[k].to
+	}
+}
+
+func (n *addedNode) edge(b byte) (int, bool) {
+	if len(n.edges) <= 4 {
+		for i := range n.edges {
+			if n.edges[i].b == b {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	return slices.BinarySearchFunc(n.edges, b, func(e addedEdge, b byte) int { return cmp.Compare(e.b, b) })
+}
+
+var singleWord = ucd.MustNamed(ucd.SingleWord)
+
+func standsAlone(text string, start, end int) bool {
+	before, n := utf8.DecodeLastRuneInString(text[:start])
+	after, m := utf8.DecodeRuneInString(text[end:])
+	return !(n > 0 && singleWord.Contains(before)) && !(m > 0 && singleWord.Contains(after))
+}
+
+var whitespace = ucd.MustNamed(ucd.Whitespace)
+
+func isSpace(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r == ' ' || r >= '\t' && r <= '\r'
+	}
+	return whitespace.Contains(r)
+}

@@ -1,0 +1,26 @@
+package tokenizer
+
+// Limits of a tokenizer file. The largest files in use have a vocabulary of
+// about 262,000 tokens, 515,000 merges and 35 MB.
+const (
+	// MaxFileBytes is the size above which a tokenizer.json is not read.
+	MaxFileBytes = 256 << 20
+	// MaxTokens bounds the ids: the largest allowed id is MaxTokens-1.
+	MaxTokens = 1 << 20
+	// MaxMerges is how many merges a model may have.
+	MaxMerges = 2 << 20
+	// MaxTokenBytes is the length of one token.
+	MaxTokenBytes = 64 << 10
+	// MaxAddedTokens is how many tokens may be recognised in raw text.
+	MaxAddedTokens = 256 << 10
+	// MaxComponents is how many normalizers, pre-tokenizers, decoders or
+	// processors one pipeline may have, and maxDepth how deep they may nest.
+	MaxComponents = 256
+
+	maxDepth = 64
+	// maxComponentBytes is the size of the JSON of one whole pipeline part
+	// (normalizer, pre_tokenizer, post_processor, decoder).
+	maxComponentBytes = 1 << 20
+	// maxReplacementBytes bounds the text that a component puts in.
+	maxReplacementBytes = 4 << 10
+)
