@@ -187,7 +187,7 @@ func newRig(t *testing.T, n int, cfg Config, test func(t *testing.T, r *rig)) {
 		log := slog.New(slog.NewTextHandler(r.log, nil))
 		r.Router = New(specs, r.attach, cfg, log, r.reg, "test", rnd)
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
+		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
 		synctest.Wait()
 		test(t, r)

@@ -193,9 +193,12 @@ func (r *Router) prove(ctx context.Context, w *worker) error {
 		if err != nil {
 			return err
 		}
-		if len(d.TokenIDs) > 0 || d.FinishReason != "" {
+		if d.FinishReason != "" {
 			return nil
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	return errNoFinish
 }

@@ -1,0 +1,83 @@
+package router
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+func candidates(inFlight ...int) []Candidate {
+	all := make([]Candidate, len(inFlight))
+	for i, n := range inFlight {
+		all[i] = Candidate{WorkerID: fmt.Sprint("w", i), InFlight: n}
+	}
+	return all
+}
+
+// counts runs the policy n times over the same picture.
+func counts(p Policy, n int, all []Candidate) []int {
+	chosen := make([]int, len(all))
+	for range n {
+		chosen[p(nil, all)]++
+	}
+	return chosen
+}
+
+func TestPoliciesAreFairAmongEquals(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2)).IntN
+	for name, p := range map[string]Policy{
+		"round-robin": RoundRobin(), "least-loaded": LeastLoaded(), "random": Random(rnd), "power-of-two": PowerOfTwo(rnd),
+	} {
+		for i, n := range counts(p, 4000, candidates(3, 3, 3, 3)) {
+			if n < 850 || n > 1150 {
+				t.Errorf("%s: worker %d was chosen %d times of 4000", name, i, n)
+			}
+		}
+		if got := counts(p, 3, candidates(9)); got[0] != 3 {
+			t.Errorf("%s: a lone candidate was chosen %d times of 3", name, got[0])
+		}
+	}
+}
+
+func TestRoundRobinStaysFairWhileCandidatesChange(t *testing.T) {
+	p, all := RoundRobin(), candidates(0, 0, 0, 0)
+	chosen := make(map[string]int)
+	for i := range 4000 {
+		set := all
+		if i%2 == 0 { // a counter modulo the length would favour some
+			set = all[:3]
+		}
+		chosen[set[p(nil, set)].WorkerID]++
+	}
+	for id, n := range chosen {
+		if n < 950 || n > 1050 {
+			t.Errorf("%s was chosen %d times of 4000", id, n)
+		}
+	}
+}
+
+func TestLeastLoaded(t *testing.T) {
+	got := counts(LeastLoaded(), 100, candidates(2, 1, 5, 1))
+	if got[0] != 0 || got[1] != 50 || got[2] != 0 || got[3] != 50 {
+		t.Errorf("chosen %v", got)
+	}
+}
+
+func TestPowerOfTwoNeverTakesTheFullest(t *testing.T) {
+	got := counts(PowerOfTwo(rand.New(rand.NewPCG(1, 2)).IntN), 3000, candidates(1, 0, 2))
+	if got[2] != 0 || got[0] < 850 || got[1] < 1850 {
+		t.Errorf("chosen %v, want about 1000, 2000, 0", got)
+	}
+}
+
+func TestTurnsAreBounded(t *testing.T) {
+	p := RoundRobin()
+	var tr turns
+	for i := range 3 * maxTurns {
+		tr.take([]Candidate{{WorkerID: fmt.Sprint(i)}}, func(Candidate) bool { return true })
+	}
+	if len(tr.last) > maxTurns {
+		t.Errorf("%d workers are remembered", len(tr.last))
+	}
+	p(nil, candidates(0))
+}
