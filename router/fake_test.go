@@ -83,6 +83,13 @@ func (f *fakeWorker) asked() int {
 	return len(f.requests)
 }
 
+// count reads one of the worker's counters.
+func (f *fakeWorker) count(n *int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return *n
+}
+
 // tokens yields n tokens, each after pause, and finishes.
 func tokens(n int, pause time.Duration) script {
 	return func(ctx context.Context, _ *engine.Request, yield func(engine.Delta, error) bool) {

@@ -27,7 +27,8 @@ func TestAttachIsRetriedAndLoggedOnce(t *testing.T) {
 			r.lose(f.id)
 		}
 		time.Sleep(time.Minute)
-		if n := r.workers["w1"].attaches; n < 30 || n > 40 {
+		f := r.workers["w1"]
+		if n := f.count(&f.attaches); n < 30 || n > 40 {
 			t.Errorf("%d calls of Attach in a minute at an interval of 2 s", n)
 		}
 		if n := r.log.count("worker is not attached"); n != 2 {
