@@ -29,7 +29,6 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *open
 	}
 	rc := http.NewResponseController(w)
 	in := &patientReader{r: r.Body, rc: rc, end: time.Now().Add(bodyTotalTimeout)}
-	defer rc.SetReadDeadline(time.Time{}) // the connection lives on
 	limit := s.cfg.MaxBodyBytes
 	if r.ContentLength > limit {
 		if r.Header.Get("Expect") == "" {
@@ -43,6 +42,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *open
 	buf.Grow(int(min(max(r.ContentLength, 0), initialBodyBytes)) + bytes.MinRead)
 	_, err := buf.ReadFrom(http.MaxBytesReader(w, in, limit))
 	if err == nil {
+		_ = rc.SetReadDeadline(time.Time{}) // the answer may take longer
 		return buf.Bytes(), nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -90,6 +90,18 @@ func checkContentType(r *http.Request) *openai.Error {
 		return unsupported("Content-Type", v)
 	}
 	return nil
+}
+
+// limitBody gives the body of a request that nobody may want to read a deadline:
+// net/http reads on for a while before it sends the response to such a request,
+// and would wait for a client that has stopped sending. readBody moves it.
+func limitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyIdleTimeout))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // A patientReader reads from a client as long as it sends something now and

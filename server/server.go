@@ -114,7 +114,7 @@ func (s *Server) Handler() http.Handler {
 			Code:    "not_found",
 		})
 	})
-	return s.withRequestID(s.recovering(mux))
+	return s.withRequestID(s.recovering(limitBody(mux)))
 }
 
 // allowed is the Allow header of a route; ServeMux serves HEAD where it serves GET.

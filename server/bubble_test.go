@@ -1,0 +1,330 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/backend"
+	"baton/engine"
+)
+
+// pipeNet is a network within a synctest bubble: its connections buffer nothing,
+// so a client that does not read stops the server at once.
+type pipeNet struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipeNet) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipeNet) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipeNet) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func (p *pipeNet) dial() net.Conn {
+	client, server := net.Pipe()
+	p.conns <- server
+	return client
+}
+
+// inBubble runs f with virtual time, a server and a network to reach it.
+func inBubble(t *testing.T, text Generator, change func(*Config), f func(t *testing.T, rig *rig, dial func() net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		rig := newRig(text, change)
+		network := &pipeNet{conns: make(chan net.Conn), closed: make(chan struct{})}
+		srv := &http.Server{Handler: rig.Handler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+		go srv.Serve(network)
+		f(t, rig, network.dial)
+		srv.Close()
+		synctest.Wait()
+	})
+}
+
+// send writes a request by hand; what comes back is read from the connection.
+func send(conn net.Conn, path, body string, headers ...string) *http.Response {
+	req := httptest.NewRequest("POST", path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	if err := req.Write(conn); err != nil {
+		panic(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil {
+		panic(err)
+	}
+	return resp
+}
+
+// waits generates a token after each pause and then finishes.
+func waits(pauses ...time.Duration) fakeText {
+	return func(ctx context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
+		for i, d := range pauses {
+			select {
+			case <-time.After(d):
+			case <-ctx.Done():
+				yield(backend.Delta{}, engine.CauseOf(ctx))
+				return
+			}
+			if !yield(token(i+1, "x"), nil) {
+				return
+			}
+		}
+		yield(finish(len(pauses)+1), nil)
+	}
+}
+
+func keepAlive(d time.Duration) func(*Config) {
+	return func(c *Config) { c.SSEKeepAliveInterval = d }
+}
+
+// Silence is filled, before the first token and between tokens; headers come
+// with the first sign of life.
+func TestKeepAlive(t *testing.T) {
+	inBubble(t, waits(40*time.Second, 31*time.Second, time.Second), keepAlive(15*time.Second), func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		start := time.Now()
+		resp := send(conn, chatPath, `{"model":"m","stream":true}`)
+		if d := time.Since(start); d != 15*time.Second {
+			t.Errorf("headers after %v", d)
+		}
+		raw, _ := io.ReadAll(resp.Body)
+		s := readStrict(t, raw, "chat.completion.chunk")
+		if len(s.comments) != 4 || !s.done || s.text(0) != "xxx" {
+			t.Errorf("stream %s", raw)
+		}
+		if d := time.Since(start); d != 72*time.Second {
+			t.Errorf("the stream took %v", d)
+		}
+	})
+}
+
+// Without a keep-alive the headers wait for the first output.
+func TestHeadersWaitForOutput(t *testing.T) {
+	inBubble(t, waits(10*time.Second), keepAlive(15*time.Second), func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		start := time.Now()
+		resp := send(conn, chatPath, `{"model":"m","stream":true}`)
+		if d := time.Since(start); d != 10*time.Second {
+			t.Errorf("headers after %v", d)
+		}
+		io.Copy(io.Discard, resp.Body)
+	})
+}
+
+// An error after the first keep-alive is an event, since the status is gone.
+func TestErrorAfterKeepAlive(t *testing.T) {
+	text := fakeText(func(_ context.Context, _ *backend.Request, yield func(backend.Delta, error) bool) {
+		time.Sleep(20 * time.Second)
+		yield(backend.Delta{}, &engine.Error{Kind: engine.NoWorker})
+	})
+	inBubble(t, text, keepAlive(15*time.Second), func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		resp := send(conn, chatPath, `{"model":"m","stream":true}`)
+		raw, _ := io.ReadAll(resp.Body)
+		if s := readStrict(t, raw, "chat.completion.chunk"); resp.StatusCode != 200 || s.err == nil || *s.err.Error.Code != "no_worker_available" || len(s.comments) != 1 {
+			t.Errorf("stream %s", raw)
+		}
+	})
+}
+
+func TestRequestTimeout(t *testing.T) {
+	limit := func(c *Config) { c.RequestTimeout = 3 * time.Second }
+	inBubble(t, waits(time.Hour), limit, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		for header, want := range map[string]time.Duration{"": 3 * time.Second, "1": time.Second, "1h": 3 * time.Second} {
+			start := time.Now()
+			resp := send(conn, chatPath, `{"model":"m","stream":true}`, "X-Request-Timeout", header)
+			raw, _ := io.ReadAll(resp.Body)
+			wantError(t, resp, raw, 504, "request_timeout")
+			if d := time.Since(start); d != want {
+				t.Errorf("%q: error after %v, want %v", header, d, want)
+			}
+		}
+	})
+	inBubble(t, waits(0, time.Hour), limit, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		resp := send(conn, chatPath, `{"model":"m","stream":true}`)
+		raw, _ := io.ReadAll(resp.Body)
+		if s := readStrict(t, raw, "chat.completion.chunk"); s.err == nil || *s.err.Error.Code != "request_timeout" || s.text(0) != "x" {
+			t.Errorf("stream %s", raw)
+		}
+	})
+}
+
+// A client that reads nothing is given up after the write time-out, while tokens
+// come and while only keep-alives would be sent.
+func TestClientThatDoesNotRead(t *testing.T) {
+	for name, pauses := range map[string][]time.Duration{"tokens": {0, 0, 0, 0}, "silence": {0, time.Hour}} {
+		var cancelledAfter time.Duration
+		inner := waits(pauses...)
+		text := fakeText(func(ctx context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
+			start := time.Now()
+			inner(ctx, req, yield)
+			cancelledAfter = time.Since(start)
+		})
+		change := func(c *Config) { c.WriteTimeout, c.SSEKeepAliveInterval = 8*time.Second, 15*time.Second }
+		inBubble(t, text, change, func(t *testing.T, rig *rig, dial func() net.Conn) {
+			conn := dial()
+			defer conn.Close()
+			send(conn, chatPath, `{"model":"m","stream":true}`) // reads the headers, and a buffer full
+			time.Sleep(time.Minute)
+			want := 9 * time.Second // 9/8 of the time-out
+			if name == "silence" {
+				want = 24 * time.Second // after the keep-alive at 15 s
+			}
+			if cancelledAfter != want {
+				t.Errorf("%s: cancelled after %v, want %v", name, cancelledAfter, want)
+			}
+			if n := len(rig.running.calls); n != 0 {
+				t.Errorf("%s: %d requests still run", name, n)
+			}
+			rig.wantEnd(t, "cancelled", 1)
+		})
+	}
+}
+
+// A slow client is bounded only by the silence of its reading.
+func TestSlowClientGetsAll(t *testing.T) {
+	change := func(c *Config) { c.WriteTimeout, c.SSEKeepAliveInterval = 8*time.Second, 15*time.Second }
+	inBubble(t, waits(make([]time.Duration, 20)...), change, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		resp := send(conn, chatPath, `{"model":"m","stream":true}`)
+		var raw []byte
+		for buf := make([]byte, 1024); ; {
+			time.Sleep(2 * time.Second)
+			n, err := resp.Body.Read(buf)
+			raw = append(raw, buf[:n]...)
+			if err != nil {
+				break
+			}
+		}
+		if s := readStrict(t, raw, "chat.completion.chunk"); !s.done || s.text(0) != strings.Repeat("x", 20) {
+			t.Errorf("stream %s", raw)
+		}
+	})
+}
+
+// A client that leaves cancels its request, in every phase and both shapes.
+func TestClientLeaves(t *testing.T) {
+	for name, test := range map[string]struct {
+		pauses []time.Duration
+		body   string
+		leave  time.Duration
+	}{
+		"before the first token": {[]time.Duration{time.Hour}, `{"model":"m","stream":true}`, 2 * time.Second},
+		"after a keep-alive":     {[]time.Duration{time.Hour}, `{"model":"m","stream":true}`, 20 * time.Second},
+		"while streaming":        {[]time.Duration{time.Second, time.Hour}, `{"model":"m","stream":true}`, 2 * time.Second},
+		"without a stream":       {[]time.Duration{time.Hour}, `{"model":"m"}`, 2 * time.Second},
+		"with several choices":   {[]time.Duration{time.Hour}, `{"model":"m","n":20,"stream":true}`, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, waits(test.pauses...), keepAlive(15*time.Second), func(t *testing.T, rig *rig, dial func() net.Conn) {
+				conn := dial()
+				req := httptest.NewRequest("POST", chatPath, strings.NewReader(test.body))
+				if err := req.Write(conn); err != nil {
+					t.Fatal(err)
+				}
+				go io.Copy(io.Discard, conn)
+				time.Sleep(test.leave)
+				if n := len(rig.running.calls); n != 1 {
+					t.Fatalf("%d requests run", n)
+				}
+				conn.Close()
+				synctest.Wait()
+				if n := len(rig.running.calls); n != 0 {
+					t.Errorf("%d requests run on", n)
+				}
+				rig.wantEnd(t, "cancelled", 1)
+				if log := rig.log.String(); strings.Contains(log, "WARN") || !strings.Contains(log, "status=499") {
+					t.Errorf("log %s", log)
+				}
+			})
+		})
+	}
+}
+
+// Whoever still reads after a half-close must not take a cut answer for a whole
+// one: the connection is broken off, without the end of the body.
+func TestCancelledStreamHasNoCleanEnd(t *testing.T) {
+	for _, body := range []string{`{"model":"m","stream":true}`, `{"model":"m"}`} {
+		rig := newRig(untilCancelled("x"))
+		ts := rig.serve(t)
+		conn, err := net.Dial("tcp", ts.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := httptest.NewRequest("POST", chatPath, strings.NewReader(body))
+		if err := req.Write(conn); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		raw, _ := io.ReadAll(conn)
+		if strings.Contains(string(raw), "\r\n0\r\n\r\n") || strings.Contains(string(raw), "[DONE]") || strings.Contains(string(raw), "Content-Length: 0") {
+			t.Errorf("answer %q", raw)
+		}
+	}
+}
+
+func TestStalledBody(t *testing.T) {
+	for path, status := range map[string]int{chatPath: 408, "/nowhere": 404} {
+		inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+			conn := dial()
+			defer conn.Close()
+			start := time.Now()
+			head := "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+			if _, err := io.WriteString(conn, head); err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, _ := io.ReadAll(resp.Body)
+			wantError(t, resp, raw, status, map[int]string{408: "body_timeout", 404: "not_found"}[status])
+			if d := time.Since(start); d != bodyIdleTimeout {
+				t.Errorf("%s: answer after %v", path, d)
+			}
+		})
+	}
+}
+
+// The read deadline of the body must not outlive it.
+func TestLongAnswerAfterBody(t *testing.T) {
+	inBubble(t, waits(10*bodyIdleTimeout), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		for range 2 {
+			resp := send(conn, chatPath, `{"model":"m"}`)
+			if raw, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 {
+				t.Errorf("%d %s", resp.StatusCode, raw)
+			}
+		}
+	})
+}
