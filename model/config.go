@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 )
@@ -123,20 +122,20 @@ type generationConfig struct {
 // defaults checks the values: they reach the workers as if a client had sent
 // them, so they have to be such as a client may send.
 func (g *generationConfig) defaults() (Defaults, error) {
-	check := func(name string, v *float64, ok func(float64) bool, allowed string) error {
-		if v == nil || ok(*v) {
-			return nil
+	for _, c := range []struct {
+		name    string
+		value   *float64
+		ok      func(float64) bool
+		allowed string
+	}{
+		{"temperature", g.Temperature, func(v float64) bool { return v >= 0 }, "at least 0"},
+		{"top_p", g.TopP, func(v float64) bool { return v > 0 && v <= 1 }, "above 0 and at most 1"},
+		{"min_p", g.MinP, func(v float64) bool { return v >= 0 && v <= 1 }, "between 0 and 1"},
+		{"repetition_penalty", g.RepetitionPenalty, func(v float64) bool { return v > 0 }, "above 0"},
+	} {
+		if c.value != nil && !c.ok(*c.value) {
+			return Defaults{}, fmt.Errorf("%s is %v, must be %s; correct the file", c.name, *c.value, c.allowed)
 		}
-		return fmt.Errorf("%s is %v, must be %s; correct the file", name, *v, allowed)
-	}
-	err := errors.Join(
-		check("temperature", g.Temperature, func(v float64) bool { return v >= 0 }, "at least 0"),
-		check("top_p", g.TopP, func(v float64) bool { return v > 0 && v <= 1 }, "above 0 and at most 1"),
-		check("min_p", g.MinP, func(v float64) bool { return v >= 0 && v <= 1 }, "between 0 and 1"),
-		check("repetition_penalty", g.RepetitionPenalty, func(v float64) bool { return v > 0 }, "above 0"),
-	)
-	if err != nil {
-		return Defaults{}, err
 	}
 	d := Defaults{
 		Temperature:       g.Temperature,

@@ -288,7 +288,7 @@ func (s *scanner) unit() (rune, bool) {
 		case '0' <= c && c <= '9':
 			c -= '0'
 		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
+			c = (c | 0x20) - 'a' + 10
 		default:
 			return 0, false
 		}
