@@ -25,8 +25,13 @@ func (w Worker) String() string {
 	return w.Kind + "=" + w.URL
 }
 
-// kinds are the engines that this version speaks with.
-var kinds = []string{"vllm", "llamacpp"}
+// The engines that this version speaks with.
+const (
+	KindVLLM     = "vllm"
+	KindLlamaCPP = "llamacpp"
+)
+
+var kinds = []string{KindVLLM, KindLlamaCPP}
 
 // ParseWorker appends the worker that text names, as [KIND=]URL, to before.
 //
@@ -63,7 +68,7 @@ func ParseWorker(before []Worker, text string) ([]Worker, error) {
 
 func checkKind(kind string) error {
 	switch kind {
-	case "vllm", "llamacpp":
+	case KindVLLM, KindLlamaCPP:
 		return nil
 	case "sglang", "trtllm":
 		return fmt.Errorf("workers of kind %s are not supported yet; KIND is %s", kind, orList(kinds))
