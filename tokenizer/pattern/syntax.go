@@ -304,16 +304,11 @@ func (p *parser) class() ucd.Set {
 	p.enter()
 	defer func() { p.depth-- }()
 	not := p.take("^")
-	var left *ucd.Set // what stands before &&
-	var set ucd.Set
-	var parts []ucd.Set
+	set := ucd.Set(nil).Not() // what all operands of && have in common
+	var parts []ucd.Set       // the operand that is being read
 	intersect := func() {
-		set = ucd.Set(nil).Union(parts...)
+		set = set.And(ucd.Set(nil).Union(parts...))
 		parts = nil
-		if left != nil {
-			set = left.And(set)
-		}
-		left = &set
 	}
 	for first := true; first || !p.take("]"); first = false {
 		switch {

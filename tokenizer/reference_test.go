@@ -1,0 +1,281 @@
+package tokenizer
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// These tests compare with what the reference library made of the corpus, as
+// recorded by test/models/record-tokenizers.sh. The tokenizers of real models
+// are fetched by test/models/fetch.sh; without them the comparison is skipped,
+// unless BATON_REQUIRE_MODELS=1 says that they must be there.
+
+type corpus struct {
+	Texts []string          `json:"texts"`
+	Fuzz  []string          `json:"fuzz"`
+	Bench map[string]string `json:"bench"`
+}
+
+var loadCorpus = sync.OnceValues(func() (*corpus, error) {
+	file, err := os.Open("testdata/corpus.json.gz")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	unzip, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(unzip)
+	if err != nil {
+		return nil, err
+	}
+	c := &corpus{}
+	return c, json.Unmarshal(data, c)
+})
+
+func testCorpus(tb testing.TB) *corpus {
+	tb.Helper()
+	c, err := loadCorpus()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// modelFile returns the content of a real model's tokenizer.json, or skips the test.
+func modelFile(tb testing.TB, name string) []byte {
+	tb.Helper()
+	folder := os.Getenv("BATON_MODELS")
+	if folder == "" {
+		if cache, err := os.UserCacheDir(); err == nil {
+			folder = filepath.Join(cache, "baton", "models")
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(folder, name, "tokenizer.json"))
+	if err != nil {
+		if os.Getenv("BATON_REQUIRE_MODELS") == "1" {
+			tb.Fatalf("%v (run test/models/fetch.sh)", err)
+		}
+		tb.Skipf("the tokenizer of %s is not there; test/models/fetch.sh fetches it", name)
+	}
+	return data
+}
+
+// A variant is a real tokenizer with other parts, for pipelines of which no
+// whole file is to be had.
+type variant struct {
+	Base  string                     `json:"base"`
+	Set   map[string]json.RawMessage `json:"set"`
+	Model map[string]json.RawMessage `json:"model"`
+	Flags bool                       `json:"flags"`
+}
+
+func variants(tb testing.TB) map[string]variant {
+	tb.Helper()
+	data, err := os.ReadFile("testdata/variants.json")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var all map[string]variant
+	if err := json.Unmarshal(data, &all); err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
+// apply makes the variant of its base's file, as record-tokenizers.mjs does.
+func (v variant) apply(tb testing.TB, base []byte) []byte {
+	tb.Helper()
+	var file map[string]json.RawMessage
+	if err := json.Unmarshal(base, &file); err != nil {
+		tb.Fatal(err)
+	}
+	maps.Copy(file, v.Set)
+	if v.Model != nil {
+		var model map[string]json.RawMessage
+		if err := json.Unmarshal(file["model"], &model); err != nil {
+			tb.Fatal(err)
+		}
+		maps.Copy(model, v.Model)
+		file["model"], _ = json.Marshal(model)
+	}
+	if v.Flags {
+		var added []map[string]any
+		if err := json.Unmarshal(file["added_tokens"], &added); err != nil {
+			tb.Fatal(err)
+		}
+		for i, a := range added {
+			a["lstrip"], a["rstrip"], a["normalized"], a["single_word"] = i%4 == 1, i%4 == 2, i%5 == 3, i%7 == 4
+		}
+		file["added_tokens"], _ = json.Marshal(added)
+	}
+	data, err := json.Marshal(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
+
+// reference reads one recording number by number.
+type reference struct {
+	t       *testing.T
+	name    string
+	numbers []uint32
+	wrong   int
+}
+
+func openReference(t *testing.T, name string) *reference {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "reference", name+".bin"))
+	if err != nil {
+		t.Fatalf("%v (run test/models/record-tokenizers.sh %s)", err, name)
+	}
+	r := &reference{t: t, name: name, numbers: make([]uint32, len(data)/4)}
+	if err := binary.Read(bytes.NewReader(data), binary.LittleEndian, r.numbers); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *reference) next() uint32 {
+	if len(r.numbers) == 0 {
+		r.t.Fatalf("the recording of %s is too short: record it again", r.name)
+	}
+	n := r.numbers[0]
+	r.numbers = r.numbers[1:]
+	return n
+}
+
+// same compares got with the recorded hash.
+func (r *reference) same(got, what, of string) {
+	if r.next() == hash32(got) {
+		return
+	}
+	if r.wrong++; r.wrong <= 5 {
+		r.t.Errorf("%s of %q is %.200q, not what the reference gives", what, clip([]byte(of)), got)
+	}
+}
+
+// hash32 is 32-bit FNV-1a.
+func hash32(text string) uint32 {
+	h := uint32(0x811c9dc5)
+	for i := range len(text) {
+		h = (h ^ uint32(text[i])) * 0x01000193
+	}
+	return h
+}
+
+func join(ids []int32) string {
+	var b strings.Builder
+	for i, id := range ids {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(int(id)))
+	}
+	return b.String()
+}
+
+func TestReference(t *testing.T) {
+	for _, name := range models(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compareWithReference(t, name, modelFile(t, name))
+		})
+	}
+	for name, v := range variants(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compareWithReference(t, name, v.apply(t, modelFile(t, v.Base)))
+		})
+	}
+}
+
+// models are the real models in test/models/packages.txt.
+func models(tb testing.TB) []string {
+	tb.Helper()
+	data, err := os.ReadFile("../test/models/packages.txt")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var names []string
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(line); len(fields) == 3 {
+			names = append(names, fields[1])
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func compareWithReference(t *testing.T, name string, file []byte) {
+	tok, err := Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ref := testCorpus(t), openReference(t, name)
+	size := int(ref.next())
+	for _, text := range c.Texts {
+		plain, special := tok.Encode(text, false), tok.Encode(text, true)
+		ref.same(join(plain), "encoding", text)
+		ref.same(join(special), "encoding with special tokens", text)
+		ref.same(decode(t, tok, plain, false), "decoding", text)
+		ref.same(decode(t, tok, special, true), "decoding without special tokens", text)
+	}
+	for _, text := range c.Fuzz {
+		plain, special := tok.Encode(text, false), tok.Encode(text, true)
+		all := []string{join(plain), join(special), decode(t, tok, plain, false), decode(t, tok, special, true)}
+		ref.same(strings.Join(all, "\x00"), "encoding and decoding", text)
+	}
+	seed := uint32(12345)
+	random := func(n int) int {
+		seed = (seed*1103515245 + 12345) & 0x7fffffff
+		return int(float64(seed) / 0x80000000 * float64(n))
+	}
+	for range 300 {
+		ids := make([]int32, 1+random(40))
+		for i := range ids {
+			if random(4) == 0 {
+				ids[i] = int32(random(600))
+			} else {
+				ids[i] = int32(random(size))
+			}
+		}
+		ref.same(decode(t, tok, ids, false), "decoding", fmt.Sprint(ids))
+		ref.same(decode(t, tok, ids, true), "decoding without special tokens", fmt.Sprint(ids))
+	}
+	if len(ref.numbers) > 0 {
+		t.Errorf("the recording has %d numbers more", len(ref.numbers))
+	}
+	if ref.wrong > 5 {
+		t.Errorf("%d results differ", ref.wrong)
+	}
+}
+
+// decode decodes at once and id by id, which must agree.
+func decode(t *testing.T, tok *Tokenizer, ids []int32, skipSpecial bool) string {
+	t.Helper()
+	whole := tok.Decode(ids, skipSpecial)
+	d := tok.NewDecoder(skipSpecial)
+	var parts []byte
+	for _, id := range ids {
+		parts = d.Append(parts, id)
+	}
+	if parts = d.Flush(parts); string(parts) != whole {
+		t.Errorf("decoding %v id by id gives %q, at once %q", ids, parts, whole)
+	}
+	return whole
+}
