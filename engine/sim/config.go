@@ -14,6 +14,9 @@ const (
 	// StyleHash takes any id of the vocabulary: whole words, single bytes that
 	// are no UTF-8, emoji spelled by several tokens, special tokens.
 	StyleHash Style = "hash"
+	// StyleWhole takes any id that is whole characters by itself. llama.cpp loses
+	// the others' ids on the wire, and with them the exactness that is tested.
+	StyleWhole Style = "whole"
 	// StyleWords takes the next word of a small grammar, so that people read
 	// English sentences.
 	StyleWords Style = "words"
@@ -99,5 +102,6 @@ func (c Config) withDefaults() Config {
 	if len(c.Deltas) == 0 || slices.Max(c.Deltas) < 1 {
 		c.Deltas = []int{1}
 	}
+	c.Server = c.Server.withDefaults(c.Model)
 	return c
 }

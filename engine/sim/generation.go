@@ -72,22 +72,8 @@ func (g *generation) push(id engine.TokenID) {
 	g.chain = mix(g.chain*0x9E3779B97F4A7C15 + uint64(uint32(id)) + 1)
 	g.position++
 	g.grammar = g.grammar.after(g.words.words, id)
-	g.begun = unfinished(g.words.text(g.begun, id))
-}
-
-// unfinished returns the bytes at the end of text that begin a character and do
-// not end it.
-func unfinished(text []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		end := text[len(text)-n:]
-		if utf8.RuneStart(end[0]) {
-			if !utf8.FullRune(end) {
-				return append(text[:0], end...)
-			}
-			break
-		}
-	}
-	return text[:0]
+	text := g.words.text(g.begun, id)
+	g.begun = append(text[:0], tail(text)...)
 }
 
 // A draw is a source of numbers that all follow from one.
@@ -167,7 +153,7 @@ func (g *generation) pick(d *draw) engine.TokenID {
 	if len(g.config.EOS) > 0 && g.config.MeanLength > 0 && d.one(g.config.MeanLength) {
 		return g.config.EOS[d.below(len(g.config.EOS))]
 	}
-	if g.config.VocabSize == len(g.words.pieces) {
+	if g.config.VocabSize == len(g.words.pieces) && g.config.Style == StyleHash {
 		// Pure chance would hardly ever spell a character of several tokens.
 		if next := g.words.continuations[string(g.begun)]; len(next) > 0 && !d.one(8) {
 			return next[d.below(len(next))]
@@ -178,6 +164,9 @@ func (g *generation) pick(d *draw) engine.TokenID {
 	}
 	for {
 		id := engine.TokenID(d.below(g.config.VocabSize))
+		if g.config.Style == StyleWhole && !utf8.ValidString(g.words.pieces[id]) {
+			continue
+		}
 		if !slices.Contains(g.config.EOS, id) || len(g.config.EOS) >= g.config.VocabSize {
 			return id
 		}

@@ -38,7 +38,7 @@ func TestWriteModel(t *testing.T) {
 // makes of prompt and tokens so far is what the first would have made.
 func TestContinuationIsExactAtEveryCut(t *testing.T) {
 	seed := int64(9007199254740993)
-	for _, style := range []Style{StyleHash, StyleWords} {
+	for _, style := range []Style{StyleHash, StyleWords, StyleWhole} {
 		for _, kind := range []string{KindVLLM, KindLlamaCpp} {
 			for _, sampled := range []bool{false, true} {
 				config := Config{Style: style, Kind: kind, MeanLength: 30}
@@ -148,7 +148,7 @@ func TestStopConditions(t *testing.T) {
 }
 
 func TestMeanLength(t *testing.T) {
-	for _, style := range []Style{StyleHash, StyleWords} {
+	for _, style := range []Style{StyleHash, StyleWords, StyleWhole} {
 		total := 0
 		const answers = 400
 		for i := range answers {

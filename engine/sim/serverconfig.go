@@ -1,10 +1,37 @@
 package sim
 
-// version is what a simulated worker says of itself where its protocol has one.
-const version = "0.32.0"
+import "time"
+
+// What the simulated engines say of their versions.
+const (
+	version           = "0.32.0"
+	systemFingerprint = "vllm-0.32.0-51a17ed0"
+	buildInfo         = "b11434-simulated"
+)
 
 // ServerConfig is what only a Server has.
 type ServerConfig struct {
 	// ScaleOut opens vLLM's /inference/v1/generate, which is closed by default.
 	ScaleOut bool
+	// Slots bounds how many requests run at once; the others wait. 0 = no bound.
+	Slots int
+	// ModelPath is where the worker says its model's files lie.
+	ModelPath string
+	// PingInterval is llama.cpp's keep-alive where a request names none.
+	PingInterval time.Duration
+}
+
+const (
+	defaultPingInterval = 30 * time.Second // llama.cpp's own
+	defaultSlots        = 4                // what llama.cpp reports when Slots is 0
+)
+
+func (c ServerConfig) withDefaults(model string) ServerConfig {
+	if c.ModelPath == "" {
+		c.ModelPath = model
+	}
+	if c.PingInterval == 0 {
+		c.PingInterval = defaultPingInterval
+	}
+	return c
 }

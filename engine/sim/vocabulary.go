@@ -64,6 +64,7 @@ type vocabulary struct {
 	continuations map[string][]engine.TokenID
 	beginnings    []engine.TokenID // ids that end inside such a character
 	words         *lexicon
+	tokenizer     *toymodel.Tokenizer
 }
 
 // split characters are spelled by several tokens of the embedded model each.
@@ -90,7 +91,8 @@ func parseVocabulary(data []byte) (*vocabulary, error) {
 			Content string         `json:"content"`
 		} `json:"added_tokens"`
 		Model struct {
-			Vocab map[string]engine.TokenID `json:"vocab"`
+			Vocab  map[string]engine.TokenID `json:"vocab"`
+			Merges [][2]string               `json:"merges"`
 		} `json:"model"`
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
@@ -115,7 +117,9 @@ func parseVocabulary(data []byte) (*vocabulary, error) {
 			return nil, err
 		}
 		v.special[a.ID] = true
+		file.Model.Vocab[a.Content] = a.ID
 	}
+	v.tokenizer = toymodel.NewTokenizer(file.Model.Merges, file.Model.Vocab)
 	v.findSplits()
 	v.words = newLexicon(v)
 	return v, nil
@@ -150,7 +154,7 @@ func (v *vocabulary) text(dst []byte, id engine.TokenID) []byte {
 	return append(dst, v.pieces[id]...)
 }
 
-// all appends the text of id to dst, that of a special token included.
+// all returns the text of ids, that of special tokens included.
 func (v *vocabulary) all(ids []engine.TokenID) string {
 	var b strings.Builder
 	for _, id := range ids {
