@@ -148,17 +148,14 @@ func (f *folder) decode(dir, name string, v any) error {
 
 // addTemplates compiles the folder's chat templates.
 func (m *Model) addTemplates(dir string, f *folder) error {
-	where := filepath.Join(dir, tokenizerConfigFile)
-	for _, name := range []string{processorFile, templateFile} {
-		if f.content[name] != nil {
-			where = filepath.Join(dir, name)
+	if f.content[tokenizerConfigFile] != nil {
+		special, err := chattemplate.SpecialTokens(f.content[tokenizerConfigFile])
+		if err != nil {
+			return fmt.Errorf("%s: %w; the file is damaged, fetch it again", dir, err)
 		}
+		m.SpecialTokens = special
 	}
 
-	var err error
-	if m.SpecialTokens, err = chattemplate.SpecialTokens(f.content[tokenizerConfigFile]); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(dir, tokenizerConfigFile), err)
-	}
 	sources := chattemplate.Sources{
 		TokenizerConfig: f.content[tokenizerConfigFile],
 		Jinja:           string(f.content[templateFile]),
@@ -166,21 +163,34 @@ func (m *Model) addTemplates(dir string, f *folder) error {
 		ProcessorJSON:   f.content[processorFile],
 	}
 	plain, err := chattemplate.Select(sources, false)
-	if errors.Is(err, chattemplate.ErrNoTemplate) {
-		plain = ""
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
-	} else if m.Template, err = parseTemplate(plain, where); err != nil {
+	switch {
+	case errors.Is(err, chattemplate.ErrNoTemplate):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	where := filepath.Join(dir, sourceFile(sources, plain))
+	if m.Template, err = parseTemplate(plain, where); err != nil {
 		return err
 	}
 
 	tools, err := chattemplate.Select(sources, true)
-	if errors.Is(err, chattemplate.ErrNoTemplate) || err == nil && tools == plain {
-		return nil
-	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return fmt.Errorf("%s: %w", dir, err)
 	}
-	m.ToolTemplate, err = parseTemplate(tools, where+" (with tools)")
+	if tools != plain {
+		m.ToolTemplate, err = parseTemplate(tools, where+" (the template for tools)")
+	}
 	return err
+}
+
+// sourceFile names the file that a selected template came from.
+func sourceFile(s chattemplate.Sources, template string) string {
+	if s.Jinja != "" || len(s.Additional) > 0 {
+		return templateFile
+	}
+	if own, err := chattemplate.Select(chattemplate.Sources{TokenizerConfig: s.TokenizerConfig}, false); err == nil && own == template {
+		return tokenizerConfigFile
+	}
+	return processorFile
 }

@@ -120,12 +120,12 @@ func (s *scanner) sequence(closing byte, element func(i int) *openai.Error) *ope
 
 // key reads the name of a member and the colon behind it.
 func (s *scanner) key() (string, *openai.Error) {
+	if s.depth == 1 {
+		s.field = "" // what is wrong with a name is not wrong with the field before
+	}
 	start := s.pos
 	if s.pos == len(s.data) || s.data[s.pos] != '"' {
 		return "", s.broken()
-	}
-	if s.depth == 1 {
-		s.field = "" // what is wrong with a name is not wrong with the field before
 	}
 	if err := s.text(); err != nil {
 		return "", err
