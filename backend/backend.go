@@ -1,9 +1,8 @@
-// Package backend is the backend operator: it turns a stream of token deltas
-// into a stream of text deltas. It owns the incremental detokenizer, the stop
-// strings and the text of logprobs, and it never learns that a worker changed.
 package backend
 
 import (
+	"context"
+	"errors"
 	"iter"
 
 	"baton/engine"
@@ -52,3 +51,43 @@ type TopLogprob struct {
 // A Stream follows the contract of engine.Stream: it ends with a Delta that has
 // a FinishReason, or with one *engine.Error.
 type Stream = iter.Seq2[Delta, error]
+
+// A Backend makes text of the tokens of an engine.
+type Backend struct {
+	tokens engine.Engine
+}
+
+// New returns a Backend over tokens.
+func New(tokens engine.Engine) *Backend { return &Backend{tokens: tokens} }
+
+// Generate returns the choice as a single-use sequence. Nothing is sent before
+// the caller ranges over it. Errors are those of the token stream.
+func (b *Backend) Generate(ctx context.Context, req *Request) Stream {
+	return func(yield func(Delta, error) bool) {
+		c := newChoice(req)
+		for d, err := range b.tokens.Generate(ctx, req.Tokens) {
+			if err != nil {
+				yield(Delta{}, err)
+				return
+			}
+			if c.finished {
+				continue // the sequence closes itself
+			}
+			out := c.step(d)
+			if c.matched {
+				break // which ends the work on the worker; then the client is told
+			}
+			if !yield(out, nil) {
+				return
+			}
+		}
+		switch {
+		case c.matched:
+			yield(c.out, nil)
+		case !c.finished:
+			yield(Delta{}, &engine.Error{Kind: engine.Internal, Err: errNoFinish})
+		}
+	}
+}
+
+var errNoFinish = errors.New("backend: the token stream ended without a finish reason")
