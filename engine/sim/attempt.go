@@ -48,6 +48,7 @@ type attempt struct {
 	states  states
 	aborted chan struct{}  // closed by the abort endpoint
 	sent    bool           // headers are
+	within  bool           // a frame is written in part: no ping now
 	last    time.Time      // of the last write
 	kept    []engine.Delta // of an answer that is not streamed
 }
@@ -160,7 +161,10 @@ func (a *attempt) frame(data []byte, p *producer) error {
 		if err := a.write(data[:len(data)/2]); err != nil {
 			return err
 		}
-		if err := a.wait(p.pace()); err != nil {
+		a.within = true
+		err := a.wait(p.pace())
+		a.within = false
+		if err != nil {
 			return err
 		}
 		data = data[len(data)/2:]
@@ -258,7 +262,7 @@ var pingFrame = []byte(":\n\n")
 
 // nextPing is when the next keep-alive comment is due; never before the headers.
 func (a *attempt) nextPing() (due <-chan time.Time, stop func()) {
-	if a.ping <= 0 || !a.sent || !a.stream {
+	if a.ping <= 0 || !a.sent || !a.stream || a.within {
 		return nil, func() {}
 	}
 	t := time.NewTimer(time.Until(a.last.Add(a.ping)))
