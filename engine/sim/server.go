@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -153,7 +154,7 @@ func (s *Server) closeListeners() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel() // Shutdown with an ended context closes and does not wait
 	s.mu.Lock()
-	servers := s.servers
+	servers := maps.Clone(s.servers)
 	s.mu.Unlock()
 	for server := range servers {
 		_ = server.Shutdown(now)
@@ -194,6 +195,23 @@ func (s *Server) Revive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states = newStates()
+}
+
+// settlePoll is how often Settle looks.
+const settlePoll = 10 * time.Millisecond
+
+// Settle waits until no request is running. Its error is that of ctx.
+func (s *Server) Settle(ctx context.Context) error {
+	tick := time.NewTicker(settlePoll)
+	defer tick.Stop()
+	for s.Stats().Running > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // SetFaults replaces the faults; their counts begin anew.

@@ -199,16 +199,12 @@ func onLoopback(t *testing.T, config Config) (*Server, string) {
 // after its client has seen the end.
 func settled(t *testing.T, s *Server) Stats {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for range 10_000 {
-		if stats := s.Stats(); stats.Running == 0 {
-			return stats
-		}
-		<-tick.C
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Settle(ctx); err != nil {
+		t.Fatal("requests are still running after ten seconds")
 	}
-	t.Fatal("requests are still running after ten seconds")
-	return Stats{}
+	return s.Stats()
 }
 
 func TestWireFaultsThatEndTheStream(t *testing.T) {

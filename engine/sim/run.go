@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What a worker process does when it is told to end.
+const (
+	onSigtermSilent = "silent" // the port refuses, open streams stay open and say nothing
+	onSigtermCut    = "cut"    // everything is cut at once
+	onSigtermDrain  = "drain"  // open streams finish
+)
+
+// options are what the flags of Run say.
+type options struct {
+	config     Config
+	host       string
+	port       int
+	onSigterm  string
+	writeModel string
+}
+
+// Run is the command line of one worker process. Its first line on stdout is
+// the address, as in http://127.0.0.1:41234. It ends when ctx does, in the way
+// that --on-sigterm says, or when a fault has ended the worker.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseOptions(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	case o.writeModel != "":
+		return WriteModel(o.writeModel)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(o.host, strconv.Itoa(o.port)))
+	if err != nil {
+		return fmt.Errorf("sim: listen: %w", err)
+	}
+	s := NewServer(o.config)
+	if _, err := fmt.Fprintf(stdout, "http://%s\n", l.Addr()); err != nil {
+		_ = l.Close()
+		return fmt.Errorf("sim: print the address: %w", err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	select {
+	case <-ctx.Done():
+		s.stop(o.onSigterm)
+		<-served
+		return nil
+	case err := <-served:
+		if !errors.Is(err, http.ErrServerClosed) {
+			s.Kill()
+			return fmt.Errorf("sim: serve: %w", err)
+		}
+	}
+	// A fault closed the listener; streams that it left open live on.
+	if err := s.Settle(ctx); err == nil {
+		err = errors.New("sim: a fault has ended the worker")
+		return err
+	}
+	s.Kill()
+	return nil
+}
+
+// stop ends the worker. It returns when no stream is open any more; with
+// onSigtermSilent that is when the last client has left.
+func (s *Server) stop(how string) {
+	switch how {
+	case onSigtermSilent:
+		s.Vanish()
+	case onSigtermDrain:
+		s.Drain()
+	case onSigtermCut:
+		s.Kill()
+	}
+	_ = s.Settle(context.Background()) // a second signal ends the process
+	s.Kill()
+}
+
+func parseOptions(args []string, stderr io.Writer) (*options, error) {
+	o := &options{}
+	c := &o.config
+	var style, deltas string
+	var rate float64
+	f := flag.NewFlagSet("sim", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&c.Kind, "kind", KindVLLM, "the engine to play: vllm or llamacpp")
+	f.StringVar(&o.host, "host", "127.0.0.1", "address to listen on")
+	f.IntVar(&o.port, "port", 0, "port to listen on; 0 = any")
+	f.StringVar(&c.Model, "model-name", DefaultModelName, "the worker's name for its model")
+	f.StringVar(&c.Server.ModelPath, "model-path", "", "where the worker says its model's files lie")
+	f.StringVar(&style, "style", string(StyleWords), "what it writes: words, hash (any ids) or whole (any whole characters)")
+	f.Float64Var(&rate, "tokens-per-second", 0, "speed of one answer; 0 = as --gap says")
+	f.DurationVar(&c.Gap, "gap", 0, "time between tokens")
+	f.DurationVar(&c.Prefill, "prefill", 0, "time before the first token")
+	f.StringVar(&deltas, "tokens-per-delta", "1", "ids of successive deltas, comma-separated, used in turn; 0 = an empty delta")
+	f.BoolVar(&c.FinishAlone, "finish-alone", false, "give the finish reason in a frame without ids")
+	f.IntVar(&c.MeanLength, "mean-length", 256, "tokens of an answer on average; -1 = answers never end by themselves")
+	f.IntVar(&c.ContextLength, "context-length", ModelContextLength, "in tokens")
+	f.IntVar(&c.Server.Slots, "slots", 0, "requests that run at once, the others wait; 0 = no bound")
+	f.BoolVar(&c.Server.ScaleOut, "scale-out", false, "open vLLM's /inference/v1/generate")
+	f.StringVar(&o.onSigterm, "on-sigterm", onSigtermSilent, "how to end: silent, cut or drain")
+	f.StringVar(&o.writeModel, "write-model", "", "write the model folder to this path and exit")
+	f.Func("fault", "a fault, repeatable: KIND,after=N,nth=N,times=N,request=TEXT,delay=1s,status=N,retry_after=N,token_id=N, or JSON", func(text string) error {
+		fault, err := ParseFault(text)
+		c.Faults = append(c.Faults, fault)
+		return err
+	})
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("sim: %w", err)
+	}
+	c.Style = Style(style)
+	if rate > 0 {
+		c.Gap = time.Duration(float64(time.Second) / rate)
+	}
+	for part := range strings.SplitSeq(deltas, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("sim: --tokens-per-delta %q: want numbers, comma-separated", deltas)
+		}
+		c.Deltas = append(c.Deltas, n)
+	}
+	return o, o.check(f.Args())
+}
+
+// check says which flag is wrong.
+func (o *options) check(rest []string) error {
+	c := &o.config
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("sim: unexpected argument %q", rest[0])
+	case !slices.Contains([]string{KindVLLM, KindLlamaCpp}, c.Kind):
+		return fmt.Errorf("sim: --kind %q: want %s or %s", c.Kind, KindVLLM, KindLlamaCpp)
+	case !slices.Contains([]Style{StyleHash, StyleWhole, StyleWords}, c.Style):
+		return fmt.Errorf("sim: --style %q: want words, hash or whole", c.Style)
+	case !slices.Contains([]string{onSigtermSilent, onSigtermCut, onSigtermDrain}, o.onSigterm):
+		return fmt.Errorf("sim: --on-sigterm %q: want silent, cut or drain", o.onSigterm)
+	case c.ContextLength < 2:
+		return fmt.Errorf("sim: --context-length %d: want at least 2", c.ContextLength)
+	case c.Gap < 0 || c.Prefill < 0 || c.Server.Slots < 0:
+		return errors.New("sim: --gap, --prefill and --slots cannot be negative")
+	}
+	return nil
+}
