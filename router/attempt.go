@@ -62,15 +62,15 @@ func (a *attempt) deliver(ctx context.Context, watch *watchdog, trace *engine.At
 		if a.finished {
 			break // what comes after the finish reason does not count
 		}
-		if watch.arrived(len(d.TokenIDs) > 0) != nil || err != nil {
+		if err != nil || watch.verdict.Load() != nil { // what comes after the verdict was never there
 			return a.judge(ctx, watch, err)
 		}
+		if len(d.TokenIDs) == 0 && d.FinishReason == "" {
+			continue // says nothing, and does not end the silence
+		}
+		watch.arrived()
 		if id, ok := a.foreign(d.TokenIDs); ok {
 			return a.failure(engine.ProtocolError, fmt.Errorf("token id %d is outside the vocabulary of %d", id, a.req.VocabSize))
-		}
-		if len(d.TokenIDs) == 0 && d.FinishReason == "" {
-			watch.resume() // says nothing, and does not end the silence
-			continue
 		}
 		if a.tokens == 0 {
 			a.r.delivered(a)

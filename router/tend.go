@@ -115,7 +115,10 @@ func (t *tender) visit(ctx context.Context) time.Duration {
 			return t.nextRetry()
 		}
 		t.retry = 0
-		return 0 // what is due now that it is there?
+		if t.due() == health { // workers that were attached together are not probed together
+			return time.Duration(r.rnd(int(r.cfg.HealthInterval/time.Millisecond)+1)) * time.Millisecond
+		}
+		return 0
 	case proof:
 		err := r.prove(ctx, t.w)
 		if ctx.Err() == nil {

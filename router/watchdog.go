@@ -24,9 +24,9 @@ const (
 // we wait for it, not the time in which the consumer holds a delta. It ends the
 // attempt when the silence exceeds its bound or the worker is found dead.
 //
-// A token costs two readings of the clock and three atomic stores; the timer is
-// not touched. It fires on its own about once a second, looks how long the
-// silence is by then, and sets itself to the next moment that can matter.
+// A token costs one reading of the clock and two atomic stores; the timer is not
+// touched. It fires on its own about once a second, looks how long the silence
+// is by then, and sets itself to the next moment that can matter.
 type watchdog struct {
 	a      *attempt
 	ctx    context.Context // ends with the attempt
@@ -35,10 +35,9 @@ type watchdog struct {
 
 	waitingSince atomic.Int64                 // nanoseconds after start, or held
 	pace         atomic.Int64                 // the usual silence before a delta, in nanoseconds; 0 = unknown
+	quick        atomic.Bool                  // the pace is too quick to matter, and not measured
 	talking      atomic.Bool                  // a token has come: the stall bound counts, not the first-token one
 	verdict      atomic.Pointer[engine.Error] // why the attempt was ended
-
-	silent int64 // of the loop only: the silence before the delta that it holds
 
 	mu      sync.Mutex // guards the rest
 	timer   *time.Timer
@@ -58,28 +57,28 @@ func newWatchdog(a *attempt, ctx context.Context, cancel context.CancelCauseFunc
 	return d
 }
 
-// arrived stops the clock: a delta is here. It returns the verdict if that was
-// faster; the delta must then not be delivered.
-func (d *watchdog) arrived(tokens bool) *engine.Error {
-	d.silent = int64(time.Since(d.start)) - d.waitingSince.Load()
-	d.waitingSince.Store(held)
-	if tokens {
-		if pace := d.pace.Load(); pace > 0 {
-			d.pace.Store(pace + (d.silent-pace)/8)
-		} else if d.talking.Load() {
-			d.pace.Store(max(d.silent, 1))
-		} else {
-			d.talking.Store(true) // the silence before the first token is no pace
-		}
+// arrived stops the clock: a delta is here, and will be delivered.
+func (d *watchdog) arrived() {
+	if !d.quick.Load() {
+		d.measure()
 	}
-	return d.verdict.Load()
+	d.waitingSince.Store(held)
+}
+
+// measure brings the pace up to date. The silence before the first token is none.
+func (d *watchdog) measure() {
+	silence := int64(d.silence())
+	switch pace := d.pace.Load(); {
+	case pace > 0:
+		d.pace.Store(max(pace+(silence-pace)/8, 1))
+	case d.talking.Load():
+		d.pace.Store(max(silence, 1))
+	}
+	d.talking.Store(true)
 }
 
 // restart starts the clock anew: the consumer is back for more.
 func (d *watchdog) restart() { d.waitingSince.Store(int64(time.Since(d.start))) }
-
-// resume lets the clock go on as if the delta had not come.
-func (d *watchdog) resume() { d.waitingSince.Store(int64(time.Since(d.start)) - d.silent) }
 
 // stop ends the watch and waits for a check that runs.
 func (d *watchdog) stop() {
@@ -103,6 +102,10 @@ func (d *watchdog) check() {
 	defer d.checks.Done()
 
 	silence := d.silence()
+	// Ten times the pace of a stream that has been quick for long is below quietAfter.
+	const slow = quietAfter / quietPace
+	pace := time.Duration(d.pace.Load())
+	d.quick.Store(pace > 0 && pace < slow/2 && silence < slow)
 	switch bound := d.bound(); {
 	case bound > 0 && silence >= bound:
 		what := "token"

@@ -380,3 +380,49 @@ func attached(t testing.TB, client engine.Client) (*Router, func()) {
 	}
 	return r, func() { cancel(); <-done }
 }
+
+// The same over real sockets: a worker whose port is closed and one whose port is open.
+func TestRealPorts(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	r := New(nil, nil, passive(), discard, noMetrics{}, "test", func(int) int { return 0 })
+	address := listener.Addr().String()
+	if err := r.portClosed(t.Context(), address); err != nil {
+		t.Errorf("open port: %v", err)
+	}
+	listener.Close()
+	if err := r.portClosed(t.Context(), address); err == nil {
+		t.Error("a closed port looks open")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.portClosed(ctx, address); err != nil {
+		t.Errorf("a look that was cancelled: %v", err)
+	}
+}
+
+// A stream that was quick and becomes slow is measured again.
+func TestPaceFollowsTheStream(t *testing.T) {
+	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
+		f := r.workers["w1"]
+		f.plays(func(ctx context.Context, _ *engine.Request, yield func(engine.Delta, error) bool) {
+			for i := range 500 {
+				pause := 10 * time.Millisecond
+				if i >= 300 {
+					pause = 1500 * time.Millisecond
+				}
+				if !sleep(ctx, pause) || !yield(engine.Delta{TokenIDs: []engine.TokenID{1}}, nil) {
+					return
+				}
+			}
+			yield(engine.Delta{FinishReason: engine.FinishLength}, nil)
+		})
+		r.mustAnswer(t, request(), "w1")
+		if n := f.count(&f.dials); n == 0 || n > 3 {
+			t.Errorf("%d looks at a stream that became slow", n)
+		}
+	})
+}

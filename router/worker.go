@@ -149,7 +149,12 @@ func (w *worker) reason(now time.Time) string {
 	case stateSuspect:
 		return "one request goes first after " + describe(w.why)
 	case stateInhibited:
-		if w.gate == untilProbe {
+		switch {
+		case w.lost && w.attachErr != "":
+			return fmt.Sprintf("%s, and it cannot be attached again: %s", describe(w.why), w.attachErr)
+		case w.lost:
+			return "is attached again after " + describe(w.why)
+		case w.gate == untilProbe:
 			return "waits for a good one-token generation after " + describe(w.why)
 		}
 		return fmt.Sprintf("kept out until %s after %s", w.until.Format(time.TimeOnly), describe(w.why))
