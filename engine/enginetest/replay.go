@@ -87,7 +87,7 @@ func (tr Transcript) cut(t *testing.T, newClient NewClient, body string, req *en
 // the same events, the middle is cut at every 29th byte, which comes by every
 // place of an event in turn.
 func cutPoints(size int) []int {
-	const dense = 2048
+	const dense = 768
 	var cuts []int
 	for n := 0; n <= size; n++ {
 		if n > dense && n < size-dense && n%29 != 0 {

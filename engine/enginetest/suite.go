@@ -479,7 +479,7 @@ func (s suite) leaving(t *testing.T) {
 func (s suite) callersEnd(t *testing.T) {
 	for name, reply := range map[string]Reply{
 		"in the stream":      {Pieces: []string{s.steps(1)}, End: Silent},
-		"before the headers": {Pieces: []string{""}, Pause: time.Hour, Status: 200},
+		"before the headers": {Delay: time.Hour},
 		"in an error body":   {Status: 400, Pieces: []string{"{"}, End: Silent},
 	} {
 		t.Run(name, func(t *testing.T) {

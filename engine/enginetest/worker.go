@@ -30,7 +30,8 @@ const (
 
 // A Reply is the answer of a fake server to a generation request.
 type Reply struct {
-	Status      int         // 0 = 200
+	Delay       time.Duration // before the headers
+	Status      int           // 0 = 200
 	Header      http.Header // added
 	ContentType string      // "" = text/event-stream for 200, else application/json
 	Pieces      []string    // the body, each piece flushed
@@ -110,6 +111,13 @@ func (reply Reply) write(rw http.ResponseWriter, r *http.Request) {
 			conn.Close()
 		}
 		return
+	}
+	if reply.Delay > 0 {
+		select {
+		case <-time.After(reply.Delay):
+		case <-r.Context().Done():
+			return
+		}
 	}
 	for name, values := range reply.Header {
 		rw.Header()[name] = values

@@ -1,0 +1,114 @@
+package llamacpp
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"baton/engine"
+)
+
+const (
+	// pingInterval makes the server send a comment after each second without a
+	// token. Its default is 30 s, and so long a stopped server stays silent.
+	pingInterval = 1 // seconds
+
+	// penaltyWindow is over how many of the last tokens penalties count, prompt
+	// included; it is the engine's own default. A continuation is therefore
+	// penalised exactly as the uncut answer.
+	penaltyWindow = 64
+
+	// randomSeed makes the engine draw one.
+	randomSeed = math.MaxUint32
+)
+
+// completionBody is the request of POST /completion. Every sampling parameter
+// is sent, because the server's own defaults are not neutral (top_k 40, top_p
+// 0.95, min_p 0.05) and can be changed by its flags.
+func completionBody(req *engine.Request, stream bool) ([]byte, error) {
+	p := &req.Sampling
+	probs := 0
+	if req.Output.Logprobs {
+		probs = max(1, req.Output.TopLogprobs) // 0 would give none at all
+	}
+	rest, err := json.Marshal(struct {
+		NPredict         int      `json:"n_predict"` // never 0: that yields one token
+		Stream           bool     `json:"stream"`
+		ReturnTokens     bool     `json:"return_tokens"`
+		CachePrompt      bool     `json:"cache_prompt"`
+		PingInterval     int      `json:"sse_ping_interval"`
+		Temperature      float64  `json:"temperature"`
+		DynatempRange    float64  `json:"dynatemp_range"`
+		TopK             int      `json:"top_k"`
+		TopP             float64  `json:"top_p"`
+		MinP             float64  `json:"min_p"`
+		TopNSigma        float64  `json:"top_n_sigma"`
+		TypicalP         float64  `json:"typical_p"`
+		XTCProbability   float64  `json:"xtc_probability"`
+		Mirostat         int      `json:"mirostat"`
+		DryMultiplier    float64  `json:"dry_multiplier"`
+		RepeatLastN      int      `json:"repeat_last_n"`
+		RepeatPenalty    float64  `json:"repeat_penalty"`
+		PresencePenalty  float64  `json:"presence_penalty"`
+		FrequencyPenalty float64  `json:"frequency_penalty"`
+		Seed             uint32   `json:"seed"`
+		LogitBias        [][2]any `json:"logit_bias"`
+		IgnoreEOS        bool     `json:"ignore_eos"`
+		NProbs           int      `json:"n_probs"`
+		PostSampling     bool     `json:"post_sampling_probs"`
+		Stop             []string `json:"stop"`
+	}{
+		NPredict: req.Stop.MaxTokens, Stream: stream, ReturnTokens: true, CachePrompt: true, PingInterval: pingInterval,
+		Temperature: p.Temperature, TopK: max(p.TopK, 0), TopP: p.TopP, MinP: p.MinP, TopNSigma: -1, TypicalP: 1,
+		RepeatLastN: penaltyWindow, RepeatPenalty: p.RepetitionPenalty, PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
+		Seed: seed(p.Seed, req.Carried), LogitBias: bias(p.LogitBias), IgnoreEOS: req.Stop.IgnoreEOS, NProbs: probs,
+		Stop: []string{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	body := make([]byte, 0, 7*len(req.TokenIDs)+len(rest)+16)
+	body = append(body, `{"prompt":[`...)
+	for i, id := range req.TokenIDs {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = strconv.AppendInt(body, int64(id), 10)
+	}
+	body = append(body, "],"...)
+	return append(body, rest[1:]...), nil
+}
+
+// seed maps the client's seed to the engine's 32 bits. A seed of an uncut request
+// that fits is used as it is. Others are hashed, and so is the seed of a
+// continuation together with the number of carried tokens: the engine's
+// generator starts anew, and with the same seed it would draw the random numbers
+// of the first attempt for other tokens.
+func seed(s *int64, carried int) uint32 {
+	if s == nil {
+		return randomSeed
+	}
+	if carried == 0 && *s >= 0 && *s < randomSeed {
+		return uint32(*s)
+	}
+	// Two rounds of SplitMix64's output function.
+	return uint32(mix(mix(uint64(*s))+uint64(carried)) % randomSeed)
+}
+
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// bias lists the logit bias as pairs, in the order of the ids.
+func bias(biases map[engine.TokenID]float64) [][2]any {
+	pairs := make([][2]any, 0, len(biases))
+	for _, id := range slices.Sorted(maps.Keys(biases)) {
+		pairs = append(pairs, [2]any{id, biases[id]})
+	}
+	return pairs
+}
