@@ -53,27 +53,34 @@ func (c *continuation) observe(d engine.Delta) (engine.Delta, *engine.Error) {
 	return d, nil
 }
 
-// cutAtEnd drops what a worker delivers beyond the end of the generation, so
-// that no worker can make an answer longer than was asked for.
+// cutAtEnd finishes the generation at its end id, whether or not the worker has
+// said so yet: the stages above need not know what an end id is, and the client
+// gets its end at once. It drops what a worker delivers beyond the end, so that
+// none can make an answer longer than was asked for.
 func (c *continuation) cutAtEnd(d engine.Delta) engine.Delta {
 	if len(d.TokenIDs) == 0 {
 		return d
 	}
-	end, reason := min(len(d.TokenIDs), c.req.Stop.MaxTokens-c.generated), engine.FinishLength
 	if over := c.fulfilled(); over != "" {
-		end, reason = 0, over
+		return engine.Delta{FinishReason: over}
 	}
-	for i, id := range d.TokenIDs[:end] {
+	room := c.req.Stop.MaxTokens - c.generated
+	for i, id := range d.TokenIDs[:min(len(d.TokenIDs), room)] {
 		if c.generated+i+1 > c.req.Stop.MinTokens && c.req.Stop.Ends(id) {
-			end, reason = i+1, engine.FinishStop
-			break
+			return cut(d, i+1, engine.FinishStop)
 		}
 	}
-	if end < len(d.TokenIDs) {
-		d.TokenIDs, d.FinishReason = d.TokenIDs[:end], reason
-		if len(d.Logprobs) > end {
-			d.Logprobs = d.Logprobs[:end]
-		}
+	if len(d.TokenIDs) > room {
+		return cut(d, room, engine.FinishLength)
+	}
+	return d
+}
+
+// cut returns the first n ids of d as the end of a generation.
+func cut(d engine.Delta, n int, reason engine.FinishReason) engine.Delta {
+	d.TokenIDs, d.FinishReason = d.TokenIDs[:n], reason
+	if len(d.Logprobs) > n {
+		d.Logprobs = d.Logprobs[:n]
 	}
 	return d
 }
