@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -224,6 +225,9 @@ func (spec *preTokenizerSpec) scheme() (string, error) {
 		}
 		return "never", nil
 	case "always", "first", "never":
+		if !orTrue(spec.AddPrefixSpace) && spec.PrependScheme != "never" {
+			return "", errors.New("add_prefix_space does not match prepend_scheme")
+		}
 		return spec.PrependScheme, nil
 	}
 	return "", fmt.Errorf("unknown prepend_scheme %q", clip([]byte(spec.PrependScheme)))
