@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"baton/gguf"
 	"baton/tokenizer"
@@ -68,32 +69,54 @@ func ggufSpecialTokens(f *gguf.File, tok *tokenizer.Tokenizer) map[string]string
 	return special
 }
 
-// endTokens are control tokens that end a turn in one model family or another.
-// llama.cpp finds end ids by such names too, because converted files often name
-// only the end of a text and not the end of a turn.
+// endKeys are the header's own end ids.
+var endKeys = []string{
+	"tokenizer.ggml.eos_token_id",
+	"tokenizer.ggml.eot_token_id",
+	"tokenizer.ggml.eom_token_id",
+	"tokenizer.ggml.fim_pad_token_id",
+	"tokenizer.ggml.fim_rep_token_id",
+	"tokenizer.ggml.fim_sep_token_id",
+}
+
+// endTokens are tokens at which llama.cpp ends a generation because of their
+// name (src/llama-vocab.cpp): converted files often name only the end of a text
+// and not the end of a turn.
 var endTokens = []string{
-	"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<|eom_id|>",
-	"<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<EOT>", "_<EOT>", "<|eot|>", "<|eom|>",
-	"<｜end▁of▁sentence｜>", "<end_of_utterance>", "<|END_OF_TURN_TOKEN|>", "<turn|>", "<eos>",
+	"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<end_of_turn>",
+	"<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
+	"<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>",
+	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<reponame>", "<|file_sep|>",
 }
 
 // ggufEOS returns the ids at which a generation ends.
 func ggufEOS(f *gguf.File, tok *tokenizer.Tokenizer) []int32 {
 	var ids []int32
-	for _, key := range []string{
-		"tokenizer.ggml.eos_token_id",
-		"tokenizer.ggml.eot_token_id",
-		"tokenizer.ggml.eom_token_id",
-	} {
+	for _, key := range endKeys {
 		if id, ok := f.Uint(key); ok && id <= math.MaxInt32 {
 			ids = append(ids, int32(id))
 		}
 	}
 	for _, name := range endTokens {
-		// A text token that happens to be spelled so ends nothing.
-		if id, ok := tok.ID(name); ok && tok.IsSpecial(id) {
+		if id, ok := tok.ID(name); ok {
 			ids = append(ids, id)
 		}
+	}
+
+	// Two names mean something else beside certain others, as in llama.cpp:
+	// <|end|> closes one message of several where there is a token for the end of
+	// all, and </s> is a tag where turns end otherwise.
+	has := func(name string) bool { _, ok := tok.ID(name); return ok }
+	drop := func(name string) {
+		if id, ok := tok.ID(name); ok {
+			ids = slices.DeleteFunc(ids, func(other int32) bool { return other == id })
+		}
+	}
+	if has("<|call|>") && (has("<|return|>") || has("<|flush|>")) || has("<|calls|>") && has("<|flush|>") {
+		drop("<|end|>")
+	}
+	if has("<|tool_response>") {
+		drop("</s>")
 	}
 	return ids
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"baton/chattemplate"
 )
@@ -42,7 +43,7 @@ func load(path string) (*Model, error) {
 	}
 	m.Path = place
 	m.Shape = shapeOf(m)
-	m.digest = digestOf(m.Tokenizer)
+	m.digest = sync.OnceValue(func() Digest { return digestOf(m.Tokenizer) })
 	return m, nil
 }
 

@@ -23,7 +23,7 @@ type Model struct {
 	EOS           []int32 // ids that end a generation
 	Defaults      Defaults
 
-	digest Digest
+	digest func() Digest // computed once, when two models are to be compared
 }
 
 // Defaults are the sampling defaults of generation_config.json; nil = not given.
@@ -34,7 +34,7 @@ type Defaults struct {
 
 // Digest identifies the tokenizer: models with the same digest turn the same
 // text into the same ids, and ids into the same text.
-func (m *Model) Digest() Digest { return m.digest }
+func (m *Model) Digest() Digest { return m.digest() }
 
 // TemplateFor returns the template of a conversation, nil if there is none.
 func (m *Model) TemplateFor(hasTools bool) *chattemplate.Template {

@@ -143,16 +143,18 @@ func findHint(hints ...string) (path string, found bool) {
 // stand beside the one that is.
 func (s *Set) join(public, own string, m *Model) (*Model, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	first, ok := s.models[public]
 	if !ok {
-		s.models[public] = m.named(public)
+		first = m.named(public)
+		s.models[public] = first
 		s.firstOwn[public] = own
-		return s.models[public], nil
 	}
-	if first.digest != m.digest {
+	firstOwn := s.firstOwn[public]
+	s.mu.Unlock()
+
+	if first.Tokenizer != m.Tokenizer && first.Digest() != m.Digest() {
 		return nil, fmt.Errorf("model %q: the worker's model %q (%s) has another tokenizer than %s, so both cannot be one model; "+
-			"give them different names with --served-model-name WORKERNAME=NAME", public, own, m.Path, describe(s.firstOwn[public], first))
+			"give them different names with --served-model-name WORKERNAME=NAME", public, own, m.Path, describe(firstOwn, first))
 	}
 	return first, nil
 }

@@ -37,17 +37,18 @@ func join(parts ...map[string]reader) map[string]reader {
 var commonFields = map[string]reader{
 	"model": ignored, // read before everything else
 
-	"temperature":       number(func(r *request) *float64 { return &r.sampling.Temperature }, 0, 2),
-	"top_p":             fraction(func(r *request) *float64 { return &r.sampling.TopP }),
-	"presence_penalty":  number(func(r *request) *float64 { return &r.sampling.PresencePenalty }, -2, 2),
-	"frequency_penalty": number(func(r *request) *float64 { return &r.sampling.FrequencyPenalty }, -2, 2),
-	"logit_bias":        readLogitBias,
-	"seed":              readSeed,
-	"n":                 integer(func(r *request) *int { return &r.n }, 1, maxChoicesPerPrompt),
-	"max_tokens":        limit(func(r *request) **int { return &r.maxTokens }),
-	"stop":              readStop,
-	"stream":            boolean(func(r *request) *bool { return &r.stream }),
-	"stream_options":    readStreamOptions,
+	"temperature":           number(func(r *request) *float64 { return &r.sampling.Temperature }, 0, 2),
+	"top_p":                 fraction(func(r *request) *float64 { return &r.sampling.TopP }),
+	"presence_penalty":      number(func(r *request) *float64 { return &r.sampling.PresencePenalty }, -2, 2),
+	"frequency_penalty":     number(func(r *request) *float64 { return &r.sampling.FrequencyPenalty }, -2, 2),
+	"logit_bias":            readLogitBias,
+	"seed":                  readSeed,
+	"n":                     integer(func(r *request) *int { return &r.n }, 1, maxChoicesPerPrompt),
+	"max_tokens":            limit(func(r *request) **int { return &r.maxTokens }),
+	"max_completion_tokens": limit(func(r *request) **int { return &r.maxCompletionTokens }),
+	"stop":                  readStop,
+	"stream":                boolean(func(r *request) *bool { return &r.stream }),
+	"stream_options":        readStreamOptions,
 
 	"user":                   ignored,
 	"store":                  ignored,
@@ -91,6 +92,7 @@ var commonFields = map[string]reader{
 	"ebnf":                      guided,
 	"grammar":                   guided,
 
+	"best_of":                    readBestOf,
 	"use_beam_search":            refusedIfTrue("beam search is not available"),
 	"return_tokens_as_token_ids": refusedIfTrue("tokens are always given as text; 'return_token_ids' gives their ids"),
 	"prompt_logprobs":            refused("log-probabilities of the prompt are not available"),
@@ -106,15 +108,14 @@ var commonFields = map[string]reader{
 }
 
 var chatFields = map[string]reader{
-	"messages":              keep(func(r *request) **value { return &r.messages }, "an array"),
-	"max_completion_tokens": limit(func(r *request) **int { return &r.maxCompletionTokens }),
-	"logprobs":              boolean(func(r *request) *bool { return &r.logprobs }),
-	"top_logprobs":          readTopLogprobs,
-	"tools":                 keep(func(r *request) **value { return &r.tools }, "an array"),
-	"tool_choice":           keep(func(r *request) **value { return &r.toolChoice }, ""),
-	"parallel_tool_calls":   ignored,
-	"reasoning_effort":      keep(func(r *request) **value { return &r.reasoningEffort }, "a string"),
-	"prediction":            ignored, // a hint that makes nothing but speed
+	"messages":            keep(func(r *request) **value { return &r.messages }, "an array"),
+	"logprobs":            boolean(func(r *request) *bool { return &r.logprobs }),
+	"top_logprobs":        readTopLogprobs,
+	"tools":               keep(func(r *request) **value { return &r.tools }, "an array"),
+	"tool_choice":         keep(func(r *request) **value { return &r.toolChoice }, ""),
+	"parallel_tool_calls": ignored,
+	"reasoning_effort":    keep(func(r *request) **value { return &r.reasoningEffort }, "a string"),
+	"prediction":          ignored, // a hint that makes nothing but speed
 
 	"documents":              keep(func(r *request) **value { return &r.documents }, "an array"),
 	"chat_template_kwargs":   readKwargs,
@@ -135,7 +136,6 @@ var completionFields = map[string]reader{
 	"prompt":        keep(func(r *request) **value { return &r.prompt }, ""),
 	"echo":          boolean(func(r *request) *bool { return &r.echo }),
 	"logprobs":      readCompletionLogprobs,
-	"best_of":       readBestOf,
 	"suffix":        readSuffix,
 	"prompt_embeds": refused("a prompt is text or token ids"),
 }
