@@ -32,9 +32,9 @@ const (
 type Reply struct {
 	Delay       time.Duration // before the headers
 	Status      int           // 0 = 200
-	Header      http.Header // added
-	ContentType string      // "" = text/event-stream for 200, else application/json
-	Pieces      []string    // the body, each piece flushed
+	Header      http.Header   // added
+	ContentType string        // "" = text/event-stream for 200, else application/json
+	Pieces      []string      // the body, each piece flushed
 	Pause       time.Duration
 	End         End
 
@@ -232,4 +232,17 @@ func rawServer(network *Network, address string, serve func(n int, conn net.Conn
 		l.Close()
 		wg.Wait()
 	}
+}
+
+// Handler returns a handler that answers every request with the Reply that reply
+// makes of its body. Calls do not overlap.
+func Handler(reply func(body string) Reply) http.Handler {
+	var mu sync.Mutex // makes the calls of reply one after the other
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		answer := reply(string(body))
+		mu.Unlock()
+		answer.write(w, r)
+	})
 }
