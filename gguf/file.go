@@ -63,10 +63,10 @@ func (f *File) String(key string) (string, bool) {
 // there is none, or it is negative or not an integer.
 func (f *File) Uint(key string) (uint64, bool) {
 	v := f.values[key]
-	if v.kind.isSigned() {
-		return v.bits, int64(v.bits) >= 0
+	if !v.kind.isInteger() || v.kind.isSigned() && int64(v.bits) < 0 {
+		return 0, false
 	}
-	return v.bits, v.kind.isInteger()
+	return v.bits, true
 }
 
 // Float returns the number under key, integers included; false if there is none.

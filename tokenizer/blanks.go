@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -34,9 +35,11 @@ func (b *bpe) noteBlank(p mergePair) {
 	b.blanks.joined[r] = true
 }
 
-// canCut is asked once, after the last merge.
-func (b *bpe) canCut() bool {
-	return !b.vocabulary.byteLevel && !b.ignoreMerges && !b.blanks.never && b.vocabulary.id(blank) != none
+// settleBlanks is called once, after the last merge.
+func (b *bpe) settleBlanks() {
+	if b.vocabulary.byteLevel || b.ignoreMerges || b.vocabulary.id(blank) == none {
+		b.blanks.never = true
+	}
 }
 
 // appendText appends the ids of what the pre-tokenizer gives out, which may
@@ -63,3 +66,14 @@ func (b *bpe) appendText(dst []int32, text []byte, s *mergeScratch) []int32 {
 		text, i = text[i:], 0
 	}
 }
+
+// escapeBlanks spells spaces as SentencePiece does, with one more in front if
+// prefix says so.
+func escapeBlanks(text string, prefix bool) string {
+	if prefix && text != "" {
+		text = " " + text
+	}
+	return strings.ReplaceAll(text, " ", string(blank))
+}
+
+func unescapeBlanks(token string) string { return strings.ReplaceAll(token, string(blank), " ") }

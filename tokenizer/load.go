@@ -156,9 +156,7 @@ func (b *bpe) parse(raw json.RawMessage, byteLevel bool) error {
 		}
 	}
 	b.prepare()
-	err = b.addMerges(pairs)
-	b.blanks.never = !b.canCut()
-	return err
+	return b.addMerges(pairs)
 }
 
 func (v *vocabulary) parse(raw json.RawMessage) error {
@@ -271,6 +269,7 @@ func (b *bpe) addMerges(pairs []mergePair) error {
 			return err
 		}
 	}
+	b.settleBlanks()
 	return nil
 }
 
