@@ -255,12 +255,15 @@ func (r *run) strike(p *producer) (bool, error) {
 	}
 	e, f := r.e, p.fault
 	switch f.Kind {
-	case FaultStall, FaultFreeze:
+	case FaultStall:
 		return true, r.silence()
 	case FaultVanish:
 		e.vanish()
 		return true, r.silence()
-	case FaultPause:
+	case FaultFreeze, FaultPause:
+		if f.Kind == FaultFreeze && f.Delay == 0 {
+			return true, r.silence()
+		}
 		p.fault = nil
 		err := r.wait(time.Duration(f.Delay))
 		return err != nil, err

@@ -31,7 +31,10 @@ func collect(ctx context.Context, e engine.Engine, req *engine.Request) outcome 
 			break
 		}
 		o.ids = append(o.ids, d.TokenIDs...)
-		o.logprobs = append(o.logprobs, d.Logprobs...)
+		for _, lp := range d.Logprobs {
+			lp.Top = slices.Clone(lp.Top) // the delta's memory is the stream's
+			o.logprobs = append(o.logprobs, lp)
+		}
 		o.sizes = append(o.sizes, len(d.TokenIDs))
 		if d.FinishReason != "" {
 			o.finish = d.FinishReason

@@ -61,7 +61,7 @@ const (
 	// llama.cpp do on SIGTERM. Token level: stalls, and later requests are refused.
 	FaultVanish FaultKind = "vanish"
 	// FaultFreeze stops the whole worker, as SIGSTOP does: no pings, /health
-	// hangs, for Delay or for ever. Token level: this stream stalls.
+	// hangs, for Delay or for ever. Token level: only this stream is silent.
 	FaultFreeze FaultKind = "freeze"
 	// FaultPause is silent for Delay, then goes on.
 	FaultPause FaultKind = "pause"

@@ -114,7 +114,7 @@ func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) {
 		stop.MaxTokens = min(stop.MaxTokens, max(n, 1)) // a budget of 0 still gives one token
 	}
 	sampling := engine.SamplingParams{Temperature: orDefault(req.Temperature, 0.8), LogitBias: bias}
-	if req.Seed != nil && *req.Seed >= 0 {
+	if req.Seed != nil && *req.Seed >= 0 && *req.Seed != randomSeed {
 		sampling.Seed = req.Seed
 	}
 	probs := orDefault(firstOf(req.NProbs, req.Logprobs), 0)

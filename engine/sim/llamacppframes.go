@@ -84,9 +84,9 @@ func (l *llamaProtocol) frame(content string, id engine.TokenID, p *producer) *l
 	return f
 }
 
-// counted is what the frames say of the number of tokens.
+// counted is what a frame says of the number of tokens, its own included.
 func (l *llamaProtocol) counted(p *producer) int {
-	if p.struck(FaultMiscount) {
+	if f := p.fault; f != nil && f.Kind == FaultMiscount && f.due(l.sent-1, p.finish) {
 		return l.sent + 1
 	}
 	return l.sent
@@ -322,7 +322,8 @@ type biasItem struct {
 	Token engine.TokenID `json:"token"`
 }
 
-// randomSeed is how llama.cpp reports that no seed was given.
+// randomSeed is the seed that asks for a random one, and how llama.cpp reports
+// that none was given.
 const randomSeed = 4294967295
 
 // defaultSettings are llama.cpp's own defaults, as /props shows them.

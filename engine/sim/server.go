@@ -112,6 +112,11 @@ func (s *Server) state() states {
 func (s *Server) Serve(l net.Listener) error {
 	server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	s.mu.Lock()
+	if closed(s.states.dead) || closed(s.states.vanished) {
+		s.mu.Unlock()
+		_ = l.Close()
+		return http.ErrServerClosed
+	}
 	s.servers[server] = true
 	s.mu.Unlock()
 	defer func() {

@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/engine"
+	"baton/engine/llamacpp"
+	"baton/engine/transport"
+	"baton/engine/vllm"
+)
+
+// A pairing is a client with the worker that it talks to.
+type pairing struct {
+	name   string
+	config Config
+}
+
+var pairings = []pairing{
+	{"vllm completions", Config{Kind: KindVLLM}},
+	{"vllm generate", Config{Kind: KindVLLM, Server: ServerConfig{ScaleOut: true}}},
+	{"vllm deltas", Config{Kind: KindVLLM, Deltas: []int{0, 3, 1, 8}, FinishAlone: true}},
+	{"vllm words", Config{Kind: KindVLLM, Style: StyleWords}},
+	{"llamacpp", Config{Kind: KindLlamaCpp, Style: StyleWhole}},
+	{"llamacpp words", Config{Kind: KindLlamaCpp, Style: StyleWords, Deltas: []int{3}}},
+}
+
+// withClient serves a worker in memory and hands over the real client of its kind.
+func withClient(t *testing.T, config Config, test func(t *testing.T, s *Server, client engine.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := NewServer(config), newMemory()
+		done := make(chan error)
+		go func() { done <- s.Serve(l) }()
+		link, err := transport.New(transport.Options{URL: "http://worker", WorkerID: "w1", DialContext: l.dial, ConnectTimeout: 3 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var client engine.Client
+		if s.config.Kind == KindLlamaCpp {
+			client = llamacpp.New(link, llamacpp.Options{Size: ModelVocabSize(), Piece: func(id engine.TokenID) []byte { return []byte(embedded().pieces[id]) }})
+		} else {
+			client = vllm.New(link)
+		}
+		if _, err := client.Probe(t.Context()); err != nil {
+			t.Error(err)
+		}
+		test(t, s, client)
+		link.Close()
+		s.Revive()
+		s.Kill()
+		<-done
+		synctest.Wait()
+		time.Sleep(time.Hour) // whatever still waits for a time-out has had it
+	})
+}
+
+func TestClientsGetWhatTheEngineGives(t *testing.T) {
+	seed := int64(77)
+	requests := map[string]func(*engine.Request){
+		"greedy":     func(*engine.Request) {},
+		"seed":       func(r *engine.Request) { r.Sampling.Temperature, r.Sampling.Seed = 0.7, &seed },
+		"no seed":    func(r *engine.Request) { r.Sampling.Temperature = 0.7 },
+		"ignore_eos": func(r *engine.Request) { r.Stop.IgnoreEOS = true },
+		"min_tokens": func(r *engine.Request) { r.Stop.MinTokens = 30 },
+		"stop id":    func(r *engine.Request) { r.Stop.TokenIDs = []engine.TokenID{941, 950, 960, 970, 980} },
+		"one token":  func(r *engine.Request) { r.Stop.MaxTokens = 1 },
+		"context":    func(r *engine.Request) { r.Stop.MaxTokens = 5000 },
+		"bias": func(r *engine.Request) {
+			r.Sampling.LogitBias = map[engine.TokenID]float64{777: 100, 778: 100, 5: -100}
+		},
+		"logprobs": func(r *engine.Request) { r.Output = engine.OutputOptions{Logprobs: true, TopLogprobs: 3} },
+	}
+	for _, p := range pairings {
+		for name, change := range requests {
+			t.Run(p.name+"/"+name, func(t *testing.T) {
+				config := p.config
+				config.ContextLength, config.MeanLength = 200, 40
+				req := request(prompt, 60)
+				change(req)
+				withClient(t, config, func(t *testing.T, s *Server, client engine.Client) {
+					if parameter := client.Unsupported(req); parameter != "" {
+						if client.Kind() != KindLlamaCpp || name != parameter {
+							t.Errorf("%s cannot do %s", client.Kind(), parameter)
+						}
+						return
+					}
+					want := collect(t.Context(), New(config), req)
+					got := collect(t.Context(), client, req)
+					if got.err != nil || !slices.Equal(got.ids, want.ids) || got.finish != want.finish {
+						t.Errorf("%d ids, %q, %v; the engine gives %d ids, %q", len(got.ids), got.finish, got.err, len(want.ids), want.finish)
+					}
+					if len(got.logprobs) != len(want.logprobs) {
+						t.Fatalf("%d logprobs, want %d", len(got.logprobs), len(want.logprobs))
+					}
+					for i, lp := range got.logprobs {
+						if w := want.logprobs[i]; lp.ID != w.ID || lp.Logprob != w.Logprob || !slices.Equal(lp.Top, w.Top) {
+							t.Errorf("logprob %d is %+v, want %+v", i, lp, w)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// One script means the same at the token level and on the wire.
+func TestFaultsMeanTheSameToClients(t *testing.T) {
+	const budget = 12
+	var faults []Fault
+	for _, kind := range FaultKinds {
+		for _, after := range []int{0, 3, budget, AfterLast} {
+			faults = append(faults, Fault{Kind: kind, After: after, Delay: Duration(time.Second)})
+		}
+	}
+	for _, status := range []int{400, 401, 403, 404, 429, 500, 503} {
+		faults = append(faults, Fault{Kind: FaultStatus, Status: status, RetryAfter: 3})
+	}
+	faults = append(faults, Fault{Kind: FaultWrongID, After: 3})
+	for _, p := range pairings {
+		for _, f := range faults {
+			switch f.Kind {
+			case FaultQuiet, FaultShutdown: // the token level's own
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s %d after %d", p.name, f.Kind, f.Status, f.After), func(t *testing.T) {
+				config := p.config
+				config.MeanLength, config.Faults = -1, []Fault{f}
+				req := request(prompt, budget)
+				withClient(t, config, func(t *testing.T, s *Server, client engine.Client) {
+					run := func(e engine.Engine) outcome {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+						defer cancel()
+						return collect(ctx, e, req)
+					}
+					want, got := run(New(config)), run(client)
+					if f.Kind == FaultMiscount && config.Kind == KindLlamaCpp && f.After != budget {
+						// Only there do the clients live by the count.
+						if kind(got.err) != engine.ProtocolError.String() || !slices.Equal(got.ids, want.ids[:len(got.ids)]) {
+							t.Errorf("%d ids, %v", len(got.ids), got.err)
+						}
+						return
+					}
+					if !slices.Equal(got.ids, want.ids) || got.finish != want.finish {
+						t.Errorf("%d ids, finish %q; want %d, %q", len(got.ids), got.finish, len(want.ids), want.finish)
+					}
+					if wantKind := onTheWire(f, config, kind(want.err)); kind(got.err) != wantKind {
+						t.Errorf("error %v; at the token level it is %v", got.err, want.err)
+					}
+					if got.err != nil && want.err != nil && (got.err.RetryAfter != want.err.RetryAfter || f.Kind == FaultStatus && got.err.Status != want.err.Status) {
+						t.Errorf("error %+v; at the token level it is %+v", got.err, want.err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// onTheWire is the kind of an error that looks another way there.
+func onTheWire(f Fault, config Config, atTheTokenLevel string) string {
+	switch {
+	case f.Kind == FaultRefuse, f.Kind == FaultDialTimeout:
+		// A server cannot refuse a single connection: it accepts and then closes it.
+		return engine.Disconnected.String()
+	case f.Kind == FaultVanish && f.After != 0 && config.Kind == KindLlamaCpp:
+		// The next ping is the last that is heard of the worker.
+		return engine.Disconnected.String()
+	case f.Kind == FaultAbort && f.After == 0 && config.Kind == KindVLLM && !config.Server.ScaleOut:
+		// vLLM drops the finish reason of an answer without tokens.
+		return engine.Disconnected.String()
+	}
+	return atTheTokenLevel
+}
+
+func kind(err *engine.Error) string {
+	if err == nil {
+		return "none"
+	}
+	return err.Kind.String()
+}
+
+func TestClientsProbeTheWorker(t *testing.T) {
+	for _, p := range pairings {
+		withClient(t, p.config, func(t *testing.T, s *Server, client engine.Client) {
+			info, err := client.Probe(t.Context())
+			if err != nil || len(info.Models) != 1 || info.Models[0].ID != DefaultModelName || info.Models[0].ContextLength != ModelContextLength {
+				t.Errorf("%s: %+v, %v", p.name, info, err)
+			}
+			if err := client.Health(t.Context()); err != nil {
+				t.Errorf("%s: %v", p.name, err)
+			}
+			collect(t.Context(), client, request(prompt, 3))
+			want := vllmCompletions
+			if p.config.Server.ScaleOut {
+				want = vllmGenerate
+			} else if p.config.Kind == KindLlamaCpp {
+				want = "/completion"
+			}
+			if got := s.Requests(); len(got) != 1 || got[0].Path != want || !slices.Equal(got[0].TokenIDs, prompt) {
+				t.Errorf("%s: the worker got %+v", p.name, got)
+			}
+		})
+	}
+}
