@@ -344,7 +344,7 @@ func otherTokenizer(t testing.TB) string {
 }
 
 func TestLoadGGUF(t *testing.T) {
-	path := ggufOf(t, nil)
+	path := ggufOf(t, func(map[string]any) {})
 	m, err := Load("g", path)
 	if err != nil {
 		t.Fatal(err)
@@ -371,15 +371,50 @@ func TestLoadGGUF(t *testing.T) {
 		t.Errorf("encodes to %v, the folder to %v", got, want)
 	}
 
-	broken := ggufOf(t, map[string]any{"tokenizer.chat_template": "{% if"})
+	if m.Digest() != folder.Digest() {
+		t.Error("the same tokenizer has another digest than in the folder")
+	}
+
+	broken := ggufOf(t, func(values map[string]any) { values["tokenizer.chat_template"] = "{% if" })
 	if _, err := Load("g", broken); err == nil || !strings.Contains(err.Error(), broken) {
 		t.Errorf("broken template: %v", err)
 	}
 }
 
+// TestGGUFEndIDs: names that llama.cpp ends at, and their exceptions. The names
+// take the place of tokens that are part of no merge.
+func TestGGUFEndIDs(t *testing.T) {
+	tests := []struct {
+		name  string
+		spell map[int]string
+		want  []int32
+	}{
+		{"by key only", map[int]string{2333: "<a>", 2334: "<b>"}, []int32{simText}},
+		{"by name", map[int]string{2333: "<|eot_id|>", 2334: "<end_of_turn>"}, []int32{simText, 2333, 2334}},
+		{"end of one message", map[int]string{2332: "<|return|>", 2333: "<|call|>", 2334: "<|end|>"}, []int32{2332, 2333}},
+		{"end of the answer", map[int]string{2333: "<a>", 2334: "<|end|>"}, []int32{simText, 2334}},
+		{"a tag", map[int]string{2333: "<|tool_response>", 2334: "</s>"}, []int32{simText, 2333}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := Load("g", ggufOf(t, func(values map[string]any) {
+				for id, token := range tt.spell {
+					values["tokenizer.ggml.tokens"].([]string)[id] = token
+				}
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(m.EOS, tt.want) {
+				t.Errorf("end ids %v, want %v", m.EOS, tt.want)
+			}
+		})
+	}
+}
+
 // ggufOf writes the simulated worker's tokenizer as the header of a .gguf file
-// (version 3) with these entries changed.
-func ggufOf(t testing.TB, change map[string]any) string {
+// (version 3) with its entries edited.
+func ggufOf(t testing.TB, edit func(values map[string]any)) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(simFolder, tokenizerFile))
 	if err != nil {
@@ -431,7 +466,7 @@ func ggufOf(t testing.TB, change map[string]any) string {
 		"general.quantization_version":    uint32(2),
 		"tokenizer.ggml.add_space_prefix": false,
 	}
-	maps.Copy(values, change)
+	edit(values)
 
 	var buf bytes.Buffer
 	le := func(v any) { binary.Write(&buf, binary.LittleEndian, v) }

@@ -1,11 +1,11 @@
-// Package openai holds the wire types of the public API and its error envelope.
+// Package openai holds the error envelope of the public API and its vocabulary.
 //
 // It has no behaviour of the product in it: the preprocessor says what is wrong
 // with a request, the server says what happened to one, and both say it with an
-// [Error], which knows how it looks on the wire. The reply types are the JSON
-// replies; the chunks of a stream are written by the server, token by token,
-// and have the same field names.
+// [Error], which knows how it looks on the wire. Types and codes are those of
+// OpenAI's API, because SDKs and agents compare these strings.
 //
-// The vocabulary of types and codes is that of OpenAI's API, because SDKs and
-// agents compare these strings.
+// Requests have no types here: their fields are read one by one, so that each
+// error can name its field and nothing is lost on the way (package preprocess).
+// Replies and chunks are appended by hand, token by token (package server).
 package openai

@@ -6,7 +6,7 @@
 // A body goes through four steps:
 //
 //	scan      the bytes are JSON, within limits, valid Unicode; split into fields  scan.go
-//	read      each field by its own rule, into a request with the model's defaults  fields.go, values.go
+//	read      each field by its own rule, into a request with the model's defaults  fields.go, rules.go, values.go
 //	prompt    messages are checked and rendered (chat.go, messages.go), or the
 //	          prompts of a completion read (completion.go)
 //	choices   one pipeline request for each prompt and choice                       choices.go
