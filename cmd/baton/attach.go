@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"baton/config"
+	"baton/engine"
+	"baton/engine/transport"
+	"baton/model"
+	"baton/router"
+)
+
+// An attacher finds out what is behind a worker's address: which engine, which
+// models, and what the frontend must know in order to tokenize for them.
+type attacher struct {
+	kinds          map[string]string // by worker id; "" = ask the worker
+	connectTimeout time.Duration
+	models         *model.Set
+	groups         *groups
+	log            *slog.Logger
+	onModel        func(name string) // told of every model before its first request
+}
+
+func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attacher {
+	a := &attacher{
+		kinds:          make(map[string]string),
+		connectTimeout: cfg.ConnectTimeout,
+		models:         models,
+		groups:         newGroups(log),
+		log:            log,
+	}
+	for _, w := range cfg.Workers {
+		a.kinds[w.ID] = w.Kind
+	}
+	return a
+}
+
+// attach implements router.Attach.
+func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker, error) {
+	link, err := transport.New(transport.Options{URL: spec.URL, WorkerID: spec.ID, ConnectTimeout: a.connectTimeout})
+	if err != nil {
+		return nil, err
+	}
+	kind, info, err := identify(ctx, link, a.kinds[spec.ID])
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.resolve(spec.ID, kind, info)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(kind, link, found)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := client.Probe(ctx); err != nil { // each client learns its routes by its own probe
+		return nil, err
+	}
+	w := &router.Worker{Client: client}
+	for _, f := range found {
+		a.onModel(f.public)
+		a.groups.add(spec.ID, f)
+		w.Models = append(w.Models, router.Model{Name: f.public, Own: f.own, ContextLength: f.context})
+	}
+	return w, nil
+}
+
+// A foundModel is one model of a worker with what the frontend knows of it.
+type foundModel struct {
+	public, own string
+	context     int  // in tokens; 0 = unknown
+	adapter     bool // a LoRA adapter of another model
+	model       *model.Model
+}
+
+// resolve finds the models that a worker says it serves. Those that cannot be
+// tokenized for here are left out, with a line in the log, as long as there is
+// another; else the error says why.
+func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundModel, error) {
+	var found []foundModel
+	var first error
+	names := make(map[string]bool)
+	for _, m := range info.Models {
+		f, err := a.resolveOne(kind, m, info.Models)
+		if err != nil {
+			if first == nil {
+				first = err
+			} else {
+				a.log.Warn("model left out", "worker", workerID, "err", err)
+			}
+			continue
+		}
+		if names[f.public] { // several names of one model, all of which have one public name
+			continue
+		}
+		names[f.public] = true
+		found = append(found, f)
+	}
+	switch {
+	case len(found) > 0 && first != nil:
+		a.log.Warn("model left out", "worker", workerID, "err", first)
+	case len(found) == 0 && first != nil:
+		return nil, first
+	case len(found) == 0:
+		return nil, fmt.Errorf("the worker serves no model")
+	}
+	return found, nil
+}
+
+// resolveOne finds one model. A LoRA adapter has the tokenizer of its base.
+func (a *attacher) resolveOne(kind string, m engine.ModelInfo, all []engine.ModelInfo) (foundModel, error) {
+	hint := m.Path
+	for _, base := range all {
+		if m.Parent != "" && base.ID == m.Parent {
+			hint = base.Path
+		}
+	}
+	public, found, err := a.models.Resolve(m.ID, hint)
+	if err != nil {
+		return foundModel{}, err
+	}
+	// llama.cpp counts exactly the tokens of its file; other engines may have rows
+	// more than tokens, to fill up a matrix.
+	if m.VocabSize != 0 && (m.VocabSize < found.VocabSize || kind == config.KindLlamaCPP && m.VocabSize != found.VocabSize) {
+		return foundModel{}, fmt.Errorf("model %q: the worker's vocabulary has %d tokens, but that of %s has %d, so it is another model; give the right one with --model-path %s=PATH",
+			public, m.VocabSize, found.Path, found.VocabSize, public)
+	}
+	return foundModel{public: public, own: m.ID, context: m.ContextLength, adapter: m.Parent != "", model: found}, nil
+}

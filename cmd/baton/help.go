@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"baton/config"
+)
+
+const overview = `baton is an OpenAI-compatible frontend for self-hosted workers of language models.
+When a worker dies, its running answers go on elsewhere, from the exact token.
+
+  baton demo                        see it happen: two workers, one is killed
+  baton serve --worker URL ...      the frontend
+  baton sim                         one simulated worker
+  baton version
+  baton help [COMMAND]
+
+A first frontend for two workers, which may move each request three times:
+
+  baton serve --worker http://10.0.0.1:8000 --worker http://10.0.0.2:8000 --migration-limit 3
+`
+
+// runHelp explains baton, or one of its commands.
+func runHelp(args []string, w io.Writer) error {
+	command := ""
+	if len(args) > 0 {
+		command = args[0]
+	}
+	switch command {
+	case "":
+		_, err := io.WriteString(w, overview)
+		return err
+	case "serve":
+		return serveHelp(w)
+	case "demo":
+		return demoHelp(w)
+	case "sim":
+		return runSim([]string{"--help"}, w)
+	case "version", "help":
+		_, err := fmt.Fprintf(w, "baton %s takes no flags.\n", command)
+		return err
+	}
+	return usageError{fmt.Sprintf("there is no command %q to help with; baton knows serve, demo, sim, version and help", command)}
+}
+
+func serveHelp(w io.Writer) error {
+	io.WriteString(w, "baton serve --worker [KIND=]URL ... [flags]\n\n"+
+		"The frontend: an OpenAI-compatible API before the workers. Each flag has an environment\n"+
+		"variable (--migration-limit is DYN_MIGRATION_LIMIT) and a key in the --config file.\n")
+	return config.ServeHelp(w)
+}
+
+func demoHelp(w io.Writer) error {
+	io.WriteString(w, "baton demo [flags]\n\n"+
+		"Starts workers and the frontend as real processes, streams one answer, kills the worker\n"+
+		"that writes it, and compares the text with the one that nothing happened to.\n\n")
+	return config.DemoHelp(w)
+}

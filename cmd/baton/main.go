@@ -1,0 +1,102 @@
+// Baton is a frontend with an OpenAI-compatible API for self-hosted workers of
+// language models. It carries a running answer from a dying worker to a living
+// one.
+//
+// This package holds what is left to a main: the subcommands, the wiring of the
+// pipeline (serve.go), the start and stop of the process (lifecycle.go), and the
+// demo, which shows all of it with real processes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"baton/config"
+)
+
+// Exit statuses.
+const (
+	exitOK     = 0
+	exitFailed = 1 // it could not be done
+	exitUsage  = 2 // it was asked for in a wrong way
+)
+
+func main() {
+	dieWithParent()
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is one call of baton: it returns the exit status.
+func run(args []string, stdout, stderr io.Writer) int {
+	command := "help"
+	if len(args) > 0 {
+		command, args = args[0], args[1:]
+	}
+	var err error
+	switch command {
+	case "serve":
+		err = runServe(args, stdout, stderr)
+	case "demo":
+		err = runDemo(args, stdout)
+	case "sim":
+		err = runSim(args, stdout)
+	case "version", "--version", "-v":
+		err = noArguments("version", args, func() error { return printVersion(stdout) })
+	case "help", "--help", "-h", "-help":
+		err = runHelp(args, stdout)
+	default:
+		err = usageError{fmt.Sprintf("there is no command %q; baton knows serve, demo, sim, version and help", command)}
+	}
+	return report(err, stderr)
+}
+
+// report says in one sentence why a command failed, and gives its exit status.
+func report(err error, stderr io.Writer) int {
+	if err == nil || errors.Is(err, errQuiet) {
+		if err != nil {
+			return exitFailed
+		}
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "baton: %v\n", err)
+	if isUsage(err) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errQuiet fails a command that has already said why.
+var errQuiet = errors.New("failed")
+
+// usageError is a sentence about how baton was called.
+type usageError struct{ message string }
+
+func (e usageError) Error() string { return e.message }
+
+func isUsage(err error) bool {
+	if _, ok := errors.AsType[*config.UsageError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[usageError](err)
+	return ok
+}
+
+func noArguments(command string, args []string, do func() error) error {
+	if len(args) > 0 {
+		return usageError{fmt.Sprintf("%s takes no arguments, but was given %q", command, args[0])}
+	}
+	return do()
+}
+
+// interruptible returns a context that ends with the first signal that asks the
+// process to stop. A second one ends the process at once, as the default action
+// is back in force by then.
+func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := signal.NotifyContext(parent, stopSignals...)
+	context.AfterFunc(ctx, cancel)
+	return ctx, cancel
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"baton/backend"
+	"baton/config"
+	"baton/migration"
+	"baton/model"
+	"baton/preprocess"
+	"baton/router"
+	"baton/server"
+)
+
+// runServe is `baton serve`.
+func runServe(args []string, stdout, stderr io.Writer) error {
+	cfg, err := config.LoadServe(args, os.LookupEnv)
+	switch {
+	case errors.Is(err, config.ErrHelp):
+		return serveHelp(stdout)
+	case err != nil:
+		return err
+	case cfg.DumpConfig:
+		return cfg.Dump(stdout)
+	}
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	return serve(ctx, cfg, newLogger(stderr, cfg))
+}
+
+// serve wires the pipeline and answers until stop ends and the last request is
+// done.
+func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
+	listener, err := listen(cfg)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	models, err := model.NewSet(modelOptions(cfg))
+	if err != nil {
+		return err
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	found := newAttacher(cfg, models, log)
+	workers := router.New(specs(cfg), found.attach, routerConfig(cfg), log, reg, cfg.MetricsPrefix, rand.IntN)
+	tokens := migration.New(workers, migration.Config{Limit: cfg.MigrationLimit, MaxSeqLen: cfg.MigrationMaxSeqLen}, log, reg, cfg.MetricsPrefix)
+	text := backend.New(tokens)
+	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
+	api := server.New(prepare, text, workers, serverConfig(cfg), log, reg, reg)
+
+	// The series of a model exist, at 0, from the moment that it is known.
+	found.onModel = func(name string) {
+		tokens.AddModel(name)
+		api.AddModel(name)
+	}
+	for _, name := range models.Names() {
+		found.onModel(name)
+	}
+	sayWhatMatters(cfg, listener.Addr().String(), log)
+	return serveUntilStopped(stop, listener, api.Handler(), api, workers.Run, cfg, log)
+}
+
+// sayWhatMatters is the start of the log.
+func sayWhatMatters(cfg *config.Serve, address string, log *slog.Logger) {
+	log.Info("baton serves", "address", address, "version", version, "workers", len(cfg.Workers), "router_mode", cfg.RouterMode)
+	log.Info("time bounds", "connect", bound(cfg.ConnectTimeout), "first_token", bound(cfg.FirstTokenTimeout),
+		"stall", bound(cfg.StallTimeout), "request", bound(cfg.RequestTimeout), "worker_wait", bound(cfg.WorkerWaitTimeout))
+	if cfg.MigrationLimit == 0 {
+		log.Info("migration is off: an answer is lost with its worker; --migration-limit 3 turns it on")
+		return
+	}
+	attrs := []any{"limit", cfg.MigrationLimit}
+	if cfg.MigrationMaxSeqLen > 0 {
+		attrs = append(attrs, "max_seq_len", cfg.MigrationMaxSeqLen)
+	}
+	log.Info("migration is on", attrs...)
+	if len(cfg.Workers) == 1 {
+		log.Warn("there is one worker only, so no answer can move to another; add one with --worker")
+	}
+}
+
+func bound(d time.Duration) string {
+	if d == 0 {
+		return "off"
+	}
+	return d.String()
+}
+
+func modelOptions(cfg *config.Serve) model.Options {
+	var opts model.Options
+	for _, n := range cfg.ModelPaths {
+		opts.Paths = append(opts.Paths, n.String())
+	}
+	for _, n := range cfg.ServedNames {
+		opts.ServedNames = append(opts.ServedNames, n.String())
+	}
+	return opts
+}
+
+func specs(cfg *config.Serve) []router.Spec {
+	var specs []router.Spec
+	for _, w := range cfg.Workers {
+		specs = append(specs, router.Spec{ID: w.ID, URL: w.URL})
+	}
+	return specs
+}
+
+func routerConfig(cfg *config.Serve) router.Config {
+	return router.Config{
+		Policy:            policy(cfg.RouterMode),
+		ConnectTimeout:    cfg.ConnectTimeout,
+		FirstTokenTimeout: cfg.FirstTokenTimeout,
+		StallTimeout:      cfg.StallTimeout,
+		WorkerWaitTimeout: cfg.WorkerWaitTimeout,
+		InhibitDuration:   cfg.InhibitDuration,
+		HealthInterval:    cfg.HealthInterval,
+	}
+}
+
+func policy(mode string) router.Policy {
+	switch mode {
+	case config.RoundRobin:
+		return router.RoundRobin()
+	case config.Random:
+		return router.Random(rand.IntN)
+	case config.PowerOfTwo:
+		return router.PowerOfTwo(rand.IntN)
+	case config.LeastLoaded:
+		return router.LeastLoaded()
+	}
+	panic(fmt.Sprintf("router mode %q", mode)) // config lets no other through
+}
+
+func serverConfig(cfg *config.Serve) server.Config {
+	return server.Config{
+		SSEKeepAliveInterval:  cfg.KeepAliveInterval,
+		WriteTimeout:          cfg.WriteTimeout,
+		RequestTimeout:        cfg.RequestTimeout,
+		MaxBodyBytes:          cfg.MaxBodyBytes,
+		MaxConcurrentRequests: cfg.MaxConcurrentRequests,
+		OverloadStatus:        cfg.OverloadStatus,
+		MetricsNamespace:      cfg.MetricsPrefix,
+		Version:               version,
+	}
+}
