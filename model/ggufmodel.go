@@ -81,10 +81,11 @@ var endKeys = []string{
 
 // endTokens are tokens at which llama.cpp ends a generation because of their
 // name (src/llama-vocab.cpp): converted files often name only the end of a text
-// and not the end of a turn.
+// and not the end of a turn. </s>, which newer versions add, is left out: where
+// it ends anything a key says so, and elsewhere (Gemma) it is a tag of HTML.
 var endTokens = []string{
 	"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<end_of_turn>",
-	"<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
+	"<|endoftext|>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
 	"<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>",
 	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<reponame>", "<|file_sep|>",
 }
@@ -103,20 +104,12 @@ func ggufEOS(f *gguf.File, tok *tokenizer.Tokenizer) []int32 {
 		}
 	}
 
-	// Two names mean something else beside certain others, as in llama.cpp:
-	// <|end|> closes one message of several where there is a token for the end of
-	// all, and </s> is a tag where turns end otherwise.
+	// Where there is a token for the end of all, <|end|> closes only one message
+	// of several; llama.cpp makes the same exception.
 	has := func(name string) bool { _, ok := tok.ID(name); return ok }
-	drop := func(name string) {
-		if id, ok := tok.ID(name); ok {
-			ids = slices.DeleteFunc(ids, func(other int32) bool { return other == id })
-		}
-	}
-	if has("<|call|>") && (has("<|return|>") || has("<|flush|>")) || has("<|calls|>") && has("<|flush|>") {
-		drop("<|end|>")
-	}
-	if has("<|tool_response>") {
-		drop("</s>")
+	several := has("<|call|>") && (has("<|return|>") || has("<|flush|>")) || has("<|calls|>") && has("<|flush|>")
+	if end, ok := tok.ID("<|end|>"); ok && several {
+		ids = slices.DeleteFunc(ids, func(id int32) bool { return id == end })
 	}
 	return ids
 }

@@ -381,7 +381,7 @@ func TestLoadGGUF(t *testing.T) {
 	}
 }
 
-// TestGGUFEndIDs: names that llama.cpp ends at, and their exceptions. The names
+// TestGGUFEndIDs: names that llama.cpp ends at, and the exceptions. The names
 // take the place of tokens that are part of no merge.
 func TestGGUFEndIDs(t *testing.T) {
 	tests := []struct {
@@ -393,7 +393,7 @@ func TestGGUFEndIDs(t *testing.T) {
 		{"by name", map[int]string{2333: "<|eot_id|>", 2334: "<end_of_turn>"}, []int32{simText, 2333, 2334}},
 		{"end of one message", map[int]string{2332: "<|return|>", 2333: "<|call|>", 2334: "<|end|>"}, []int32{2332, 2333}},
 		{"end of the answer", map[int]string{2333: "<a>", 2334: "<|end|>"}, []int32{simText, 2334}},
-		{"a tag", map[int]string{2333: "<|tool_response>", 2334: "</s>"}, []int32{simText, 2333}},
+		{"a tag", map[int]string{2333: "<s>", 2334: "</s>"}, []int32{simText}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
