@@ -222,6 +222,7 @@ func TestEverySplitGivesTheSame(t *testing.T) {
 		{idsOf(t, byteLevel, "a", "ð", "Ł", "ĺ", "Ģ", "b"), []string{"😀"}, "a", 5, "a|"},
 		{idsOf(t, byteLevel, "S", "T", "S", "T", "O"), []string{"STOP", "Tx"}, "STSTO", 5, "S|T|S|T|O|"},
 		{idsOf(t, byteLevel, "a", "bcd", "!"), []string{"bc", "abcd"}, "", 2, ""},
+		{idsOf(t, byteLevel, "abc", "bcd", "!"), []string{"cb"}, "ab", 2, "abc|"}, // within a token
 		{idsOf(t, byteLevel, "a", "ð", "Ł"), nil, "a\ufffd", 3, "a|\xf0|\x9f|"},
 	} {
 		n := len(c.ids)

@@ -202,6 +202,23 @@ func TestNoRequestIsSpentOnADeadWorker(t *testing.T) {
 	})
 }
 
+// The process answers everything but generations, so it can be attached again;
+// the probes find out what is wrong with it, and no request has to.
+func TestNoRequestIsSpentWhileProbesFail(t *testing.T) {
+	newRig(t, 2, testConfig, func(t *testing.T, r *rig) {
+		f := r.workers["w1"]
+		f.plays(fails(engine.Disconnected, 0))
+		r.mustFail(t, request(), engine.Disconnected)
+		for range 100 {
+			time.Sleep(time.Second)
+			r.mustAnswer(t, request(), "w2")
+		}
+		if n := f.asked(); n != 1 {
+			t.Errorf("%d requests were sent to the worker", n)
+		}
+	})
+}
+
 func TestAnotherModelAtTheSameAddress(t *testing.T) {
 	for _, cfg := range []Config{testConfig, passive()} {
 		newRig(t, 2, cfg, func(t *testing.T, r *rig) {

@@ -68,6 +68,9 @@ func TestPowerOfTwoNeverTakesTheFullest(t *testing.T) {
 	if got[2] != 0 || got[0] < 850 || got[1] < 1850 {
 		t.Errorf("chosen %v, want about 1000, 2000, 0", got)
 	}
+	if got := counts(PowerOfTwo(rand.New(rand.NewPCG(1, 2)).IntN), 100, candidates(1, 0)); got[0] != 0 {
+		t.Errorf("of two the fuller one was chosen %d times of 100", got[0])
+	}
 }
 
 func TestTurnsAreBounded(t *testing.T) {

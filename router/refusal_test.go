@@ -34,7 +34,9 @@ func TestRefusedRequestGoesToTheNextWorker(t *testing.T) {
 }
 
 func TestEachWorkerIsAskedOncePerRound(t *testing.T) {
-	newRig(t, 3, testConfig, func(t *testing.T, r *rig) {
+	cfg := testConfig
+	cfg.Policy = func(*engine.Request, []Candidate) int { return 0 } // stubborn
+	newRig(t, 3, cfg, func(t *testing.T, r *rig) {
 		type visit struct {
 			worker string
 			at     time.Duration
@@ -113,6 +115,7 @@ func TestFinalOverload(t *testing.T) {
 	}{
 		{"all 429", [2]int{429, 429}, engine.Overloaded, 429},
 		{"one 503", [2]int{429, 503}, engine.Overloaded, 503},
+		{"one 503 first", [2]int{503, 429}, engine.Overloaded, 503},
 		{"all 503", [2]int{503, 503}, engine.Overloaded, 503},
 		{"one set up wrongly", [2]int{429, 404}, engine.NoWorker, 0},
 	} {

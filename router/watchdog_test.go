@@ -224,6 +224,32 @@ func TestStreamsShareALook(t *testing.T) {
 	})
 }
 
+// Streams that fall silent one after the other find the same death.
+func TestLaterLooksAreTheSameDeath(t *testing.T) {
+	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
+		f := r.workers["w1"]
+		f.plays(thenSilent(1))
+		ends := make(chan time.Duration)
+		start := time.Now()
+		for i := range 5 {
+			go func() {
+				time.Sleep(time.Duration(i) * 200 * time.Millisecond)
+				r.ask(t.Context(), request())
+				ends <- time.Since(start)
+			}()
+		}
+		f.do(func() { f.down = true })
+		for i := range 5 {
+			if d, want := <-ends, time.Second+time.Duration(i)*200*time.Millisecond; d != want {
+				t.Errorf("stream %d ended after %v, want %v", i, d, want)
+			}
+		}
+		if n := r.log.count("worker inhibited"); n != 1 {
+			t.Errorf("%d warnings", n)
+		}
+	})
+}
+
 // A server that stops may let its streams finish behind its closed port.
 func TestFlowingStreamsSurviveAClosedPort(t *testing.T) {
 	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
