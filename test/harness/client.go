@@ -20,13 +20,21 @@ import (
 type Answer struct {
 	Status    int
 	RequestID string
-	Text      string
-	Finish    string
+	Text      string // of choice 0
+	Finish    string // of choice 0
+	Choices   []Choice
 	Usage     *Usage
 	Chunks    int
 	Done      bool     // [DONE] came, and nothing after it
 	Comments  []string // without the colon
 	Error     *APIError
+}
+
+// A Choice is one element of the answer.
+type Choice struct {
+	Text   string
+	Finish string // "" = it has not ended
+	role   bool
 }
 
 // Usage is the usage object of the API.
@@ -45,18 +53,20 @@ type APIError struct {
 }
 
 type chunk struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	Model   string `json:"model"`
-	Choices *[]struct {
-		Index        *int    `json:"index"`
-		Text         *string `json:"text"`
-		Delta        *delta  `json:"delta"`
-		FinishReason *string `json:"finish_reason"`
-	} `json:"choices"`
-	Usage *Usage    `json:"usage"`
-	Error *APIError `json:"error"`
+	ID      string         `json:"id"`
+	Object  string         `json:"object"`
+	Created int64          `json:"created"`
+	Model   string         `json:"model"`
+	Choices *[]chunkChoice `json:"choices"`
+	Usage   *Usage         `json:"usage"`
+	Error   *APIError      `json:"error"`
+}
+
+type chunkChoice struct {
+	Index        *int    `json:"index"`
+	Text         *string `json:"text"`
+	Delta        *delta  `json:"delta"`
+	FinishReason *string `json:"finish_reason"`
 }
 
 type delta struct {
@@ -92,8 +102,17 @@ func Stream(ctx context.Context, url, path, body string, onChunk func(n int)) (*
 	if ct := resp.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {
 		return nil, fmt.Errorf("content type %q", ct)
 	}
-	s := &strictReader{answer: a, onChunk: onChunk, chat: strings.Contains(path, "chat")}
-	return a, s.read(resp.Body)
+	return a, ReadStream(a, resp.Body, strings.Contains(path, "chat"), onChunk)
+}
+
+// ReadStream reads the body of a streamed answer into a, as Stream does.
+func ReadStream(a *Answer, body io.Reader, chat bool, onChunk func(n int)) error {
+	s := &strictReader{answer: a, onChunk: onChunk, chat: chat}
+	err := s.read(body)
+	if len(a.Choices) > 0 {
+		a.Text, a.Finish = a.Choices[0].Text, a.Choices[0].Finish
+	}
+	return err
 }
 
 // strictReader holds what must stay the same over a stream.
@@ -102,8 +121,6 @@ type strictReader struct {
 	onChunk func(int)
 	chat    bool
 	first   *chunk
-	role    bool
-	text    strings.Builder
 	texts   int
 }
 
@@ -117,14 +134,12 @@ func (s *strictReader) read(body io.Reader) error {
 			if len(line) > 0 || inEvent {
 				return fmt.Errorf("the body ends inside an event")
 			}
-			s.answer.Text = s.text.String()
 			if !s.answer.Done && s.answer.Error == nil {
 				return fmt.Errorf("the body ends with neither [DONE] nor an error")
 			}
 			return nil
 		}
 		if err != nil {
-			s.answer.Text = s.text.String()
 			return fmt.Errorf("the body was cut: %w", err)
 		}
 		line = bytes.TrimSuffix(line, []byte("\n"))
@@ -162,8 +177,13 @@ func (s *strictReader) event(data []byte) error {
 		return fmt.Errorf("an event after the error")
 	}
 	if string(data) == "[DONE]" {
-		if s.answer.Finish == "" {
-			return fmt.Errorf("[DONE] without a finish reason")
+		for i, c := range s.answer.Choices {
+			if c.Finish == "" {
+				return fmt.Errorf("[DONE] without a finish reason of choice %d", i)
+			}
+		}
+		if len(s.answer.Choices) == 0 {
+			return fmt.Errorf("[DONE] without a choice")
 		}
 		s.answer.Done = true
 		return nil
@@ -198,33 +218,44 @@ func (s *strictReader) event(data []byte) error {
 		}
 		return nil
 	}
-	if s.answer.Finish != "" {
-		return fmt.Errorf("a choice after the finish reason: %s", data)
+	return s.choice(data, *c.Choices)
+}
+
+// maxChoices bounds the index of a choice.
+const maxChoices = 1024
+
+func (s *strictReader) choice(data []byte, choices []chunkChoice) error {
+	c := choices[0]
+	if c.Index == nil || *c.Index < 0 || *c.Index >= maxChoices || len(choices) != 1 {
+		return fmt.Errorf("not one choice with an index: %s", data)
 	}
-	choice := (*c.Choices)[0]
-	if choice.Index == nil || *choice.Index != 0 || len(*c.Choices) != 1 {
-		return fmt.Errorf("not one choice with index 0: %s", data)
+	for len(s.answer.Choices) <= *c.Index {
+		s.answer.Choices = append(s.answer.Choices, Choice{})
 	}
-	text := choice.Text
+	choice := &s.answer.Choices[*c.Index]
+	if choice.Finish != "" {
+		return fmt.Errorf("a choice after its finish reason: %s", data)
+	}
+	text := c.Text
 	if s.chat {
-		if choice.Delta == nil {
+		if c.Delta == nil {
 			return fmt.Errorf("no delta: %s", data)
 		}
-		if (choice.Delta.Role != nil) == s.role {
+		if (c.Delta.Role != nil) == choice.role {
 			return fmt.Errorf("the role is not exactly in the first chunk: %s", data)
 		}
-		s.role = true
-		text = choice.Delta.Content
+		choice.role = true
+		text = c.Delta.Content
 	}
 	if text != nil && *text != "" {
-		s.text.WriteString(*text)
+		choice.Text += *text
 		s.texts++
 		if s.onChunk != nil {
 			s.onChunk(s.texts)
 		}
 	}
-	if choice.FinishReason != nil {
-		s.answer.Finish = *choice.FinishReason
+	if c.FinishReason != nil {
+		choice.Finish = *c.FinishReason
 	}
 	return nil
 }
