@@ -40,6 +40,17 @@ func (s *Server) routeControl() {
 	s.mux.HandleFunc("GET /sim/stats", func(w http.ResponseWriter, r *http.Request) {
 		writeValue(w, http.StatusOK, s.Stats())
 	})
+	s.mux.HandleFunc("POST /sim/health", func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Status int `json:"status"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Status != 0 && (body.Status < 200 || body.Status > 599) {
+			writeValue(w, http.StatusBadRequest, map[string]string{"error": "sim: health: want {\"status\": N}"})
+			return
+		}
+		s.SetHealth(body.Status)
+		writeValue(w, http.StatusOK, body)
+	})
 	for name, act := range map[string]func(){
 		"kill": s.Kill, "vanish": s.Vanish, "freeze": s.Freeze, "thaw": s.Thaw, "drain": s.Drain, "revive": s.Revive,
 	} {

@@ -27,6 +27,7 @@ type Engine struct {
 	dead     chan struct{} // closed when the worker is killed
 	killed   bool          // streams are cut
 	gone     bool          // requests are refused
+	health   error         // what Health says of a living worker
 	stats    Stats
 }
 
@@ -379,7 +380,15 @@ func (e *Engine) Health(ctx context.Context) error {
 	if e.gone {
 		return e.fail(engine.CannotConnect, syscall.ECONNREFUSED)
 	}
-	return nil
+	return e.health
+}
+
+// SetHealth sets what Health and Probe say while the worker lives, whatever it
+// does otherwise; nil = it is well. It should be an *engine.Error.
+func (e *Engine) SetHealth(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.health = err
 }
 
 // Unsupported implements engine.Client.

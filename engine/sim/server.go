@@ -45,6 +45,7 @@ type states struct {
 	frozen   chan struct{} // nothing answers
 	thawed   chan struct{}
 	draining bool // new requests get an empty answer
+	health   int  // the status that /health has; 0 = 200
 }
 
 func newStates() states {
@@ -59,6 +60,9 @@ func closed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+// healthPaths are where the engines say that they are ready.
+var healthPaths = []string{"/health", "/v1/health", "/ping"}
 
 // maxBodyBytes bounds a request's body.
 const maxBodyBytes = 64 << 20
@@ -97,6 +101,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler) // the connection was open before; it is of no use now
 		}
 	}
+	if st.health != 0 && slices.Contains(healthPaths, r.URL.Path) {
+		writeJSON(w, st.health, nil)
+		return
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
 	s.mux.ServeHTTP(w, r)
 }
@@ -127,6 +135,25 @@ func (s *Server) Serve(l net.Listener) error {
 		}
 	}()
 	return server.Serve(l)
+}
+
+// Start listens on a TCP address, such as 127.0.0.1:0, serves there in the
+// background, and returns the base URL. stop kills the worker and waits for its
+// listener. A worker that was killed can be revived and started again.
+func (s *Server) Start(address string) (url string, stop func(), err error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return "", nil, fmt.Errorf("sim: listen: %w", err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l) // it ends by Kill or Vanish, and that is no error
+	}()
+	return "http://" + l.Addr().String(), func() {
+		s.Kill()
+		<-done
+	}, nil
 }
 
 // Kill ends the worker as SIGKILL does: listeners are closed, connections cut.
@@ -193,7 +220,15 @@ func (s *Server) Drain() {
 	s.states.draining = true
 }
 
-// Revive undoes Kill, Vanish, Freeze and Drain. The listeners that those closed
+// SetHealth sets the status that /health answers with, whatever the worker does
+// otherwise; 0 = 200.
+func (s *Server) SetHealth(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states.health = status
+}
+
+// Revive undoes Kill, Vanish, Freeze, Drain and SetHealth. The listeners that those closed
 // stay closed; call Serve with a new one.
 func (s *Server) Revive() {
 	s.Thaw()

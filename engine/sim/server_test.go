@@ -180,19 +180,16 @@ func TestServerGivesTheReference(t *testing.T) {
 // onLoopback serves a worker on a TCP port: resets exist only there.
 func onLoopback(t *testing.T, config Config) (*Server, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s := NewServer(config)
+	url, stop, err := s.Start("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(config)
-	done := make(chan error)
-	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
-		s.Revive()
-		s.Kill()
-		<-done
+		s.Thaw()
+		stop()
 	})
-	return s, "http://" + l.Addr().String()
+	return s, url
 }
 
 // settled returns the counters once nothing is running: a handler ends a moment
@@ -475,5 +472,50 @@ func TestKillClosesEverything(t *testing.T) {
 	}
 	if _, err := http.Get(url + "/health"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a killed worker says %v", err)
+	}
+}
+
+func TestKillReviveAndStartAgain(t *testing.T) {
+	s := NewServer(Config{MeanLength: -1})
+	url, stop, err := s.Start("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if _, err := http.Get(url + "/health"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("after the kill: %v", err)
+	}
+	s.Revive()
+	again, stop, err := s.Start(strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if again != url {
+		t.Errorf("started again at %s, was %s", again, url)
+	}
+	if r := read(generate(t.Context(), http.DefaultClient, KindVLLM, url, prompt, 3)); len(r.ids) != 3 || r.err != nil {
+		t.Errorf("after the revival: %+v", r)
+	}
+}
+
+func TestHealthApartFromTheRest(t *testing.T) {
+	s, url := onLoopback(t, Config{MeanLength: -1})
+	if status, got := post(t, url+"/sim/health", jsonObject{"status": 503}); status != http.StatusOK {
+		t.Fatalf("%d %s", status, got)
+	}
+	resp, err := http.Get(url + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if r := read(generate(t.Context(), http.DefaultClient, KindVLLM, url, prompt, 3)); resp.StatusCode != 503 || len(r.ids) != 3 {
+		t.Errorf("health %d, %d ids", resp.StatusCode, len(r.ids))
+	}
+	s.SetHealth(0)
+	if resp, err := http.Get(url + "/health"); err != nil || resp.StatusCode != 200 {
+		t.Errorf("health %v, %v", resp, err)
+	} else {
+		resp.Body.Close()
 	}
 }

@@ -164,3 +164,11 @@ func (v *vocabulary) all(ids []engine.TokenID) string {
 	}
 	return b.String()
 }
+
+// Tokenize encodes text with the embedded model's tokenizer, special tokens
+// included, as the workers' /tokenize does.
+func Tokenize(text string) []engine.TokenID { return embedded().tokenizer.Encode(text, true) }
+
+// Detokenize returns the text of ids, special tokens included. Bytes that are
+// no UTF-8 come as they are.
+func Detokenize(ids []engine.TokenID) string { return embedded().all(ids) }
