@@ -14,7 +14,7 @@ type Request struct {
 	Tokens    *engine.Request
 	Tokenizer *tokenizer.Tokenizer
 
-	Stop        []string // stop strings; matched here, never sent to a worker
+	Stop        []string // stop strings; matched here, never sent to a worker; bounded by the preprocessor
 	IncludeStop bool     // the matched stop string (or end token) is part of the text
 	SkipSpecial bool     // special tokens have no text
 }

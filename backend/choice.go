@@ -14,11 +14,10 @@ type choice struct {
 	decoder *tokenizer.Decoder
 	matcher *matcher // nil without stop strings
 
-	// text is decided text. Its first sent bytes went out with the last step and
-	// its last bytes, from offset len(text) - held on, may begin a stop string.
+	// text is decided text: the first sent bytes of it are final and go out with
+	// this step; the rest may begin a stop string.
 	text []byte
 	sent int
-	held int
 	base int // bytes of the whole text before text[0]
 
 	generated int              // ids so far
