@@ -49,10 +49,11 @@ func load(path string) (*Model, error) {
 
 // locate returns the file or folder that path means.
 func locate(path string) (string, error) {
+	path = expandHome(path)
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && (info.IsDir() || strings.HasSuffix(strings.ToLower(path), ".gguf")):
-		return path, nil
+		return filepath.Clean(path), nil
 	case err == nil && filepath.Base(path) == "tokenizer.json":
 		return "", fmt.Errorf("%s is one file of a model; give the folder it lies in", path)
 	case err == nil:
@@ -63,6 +64,20 @@ func locate(path string) (string, error) {
 		return locateInHubCache(path)
 	}
 	return "", fmt.Errorf("%s is not there; give a model folder, a .gguf file, or the hub id of a model in the local hub cache", path)
+}
+
+// expandHome replaces a leading ~/, which a shell leaves alone behind an equals
+// sign and which nothing replaces in a file or the environment.
+func expandHome(path string) string {
+	rest, ok := strings.CutPrefix(path, "~/")
+	if !ok {
+		return path
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return path
+	}
+	return filepath.Join(home, rest)
 }
 
 func isFolder(path string) bool {

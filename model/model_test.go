@@ -289,6 +289,18 @@ func TestHubCachePlace(t *testing.T) {
 	}
 }
 
+func TestHomeFolder(t *testing.T) {
+	dir := folderWith(t, nil)
+	t.Setenv("HOME", filepath.Dir(dir))
+	m, err := Load("m", "~/"+filepath.Base(dir)+"/.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Path != dir {
+		t.Errorf("path %s, want %s", m.Path, dir)
+	}
+}
+
 func TestIsHubID(t *testing.T) {
 	for id, want := range map[string]bool{
 		"Qwen/Qwen3-8B": true, "gpt2": true,

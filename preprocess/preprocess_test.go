@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -453,5 +454,25 @@ func TestBodyMayBeReused(t *testing.T) {
 	}
 	if r := prepared.Choices[0].Request; r.Stop[0] != "halt" || r.Tokens.CacheSalt != "salt" {
 		t.Error("the result points into the body")
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	p, log := newTestPreprocessor(t, nil)
+	want := mustChat(t, p, "").PromptTokens
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 20 {
+				prepared, err := p.Chat("r", chatBody(fmt.Sprintf(`"field%d":%d`, j, i)))
+				if err != nil || prepared.PromptTokens != want {
+					t.Errorf("%v, %v", prepared, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := strings.Count(log.String(), "\n"); n != 20 {
+		t.Errorf("%d records for 20 names", n)
 	}
 }
