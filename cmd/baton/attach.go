@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"baton/config"
@@ -51,6 +52,14 @@ func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker
 	found, err := a.resolve(spec.ID, kind, info)
 	if err != nil {
 		return nil, err
+	}
+	for _, f := range found {
+		if f.adapter {
+			continue
+		}
+		if err := checkTokenizer(ctx, link, kind, f); err != nil {
+			return nil, err
+		}
 	}
 	client, err := newClient(kind, link, found)
 	if err != nil {
@@ -125,8 +134,17 @@ func (a *attacher) resolveOne(kind string, m engine.ModelInfo, all []engine.Mode
 	// llama.cpp counts exactly the tokens of its file; other engines may have rows
 	// more than tokens, to fill up a matrix.
 	if m.VocabSize != 0 && (m.VocabSize < found.VocabSize || kind == config.KindLlamaCPP && m.VocabSize != found.VocabSize) {
-		return foundModel{}, fmt.Errorf("model %q: the worker's vocabulary has %d tokens, but that of %s has %d, so it is another model; give the right one with --model-path %s=PATH",
-			public, m.VocabSize, found.Path, found.VocabSize, public)
+		return foundModel{}, fmt.Errorf("model %q: the worker's vocabulary has %d tokens, but that of %s has %d, so it is another model; give the right one with %s",
+			public, m.VocabSize, found.Path, found.VocabSize, pathFlag(public))
 	}
 	return foundModel{public: public, own: m.ID, context: m.ContextLength, adapter: m.Parent != "", model: found}, nil
+}
+
+// pathFlag is the flag that says where the files of a model are. A public name
+// that is itself a path, as llama.cpp has it by default, cannot stand before "=".
+func pathFlag(public string) string {
+	if strings.HasPrefix(public, "/") || strings.HasPrefix(public, ".") || strings.HasPrefix(public, "~") {
+		return "--model-path PATH"
+	}
+	return "--model-path " + public + "=PATH"
 }

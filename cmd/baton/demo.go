@@ -315,7 +315,11 @@ func (d *demo) count(ctx context.Context) error {
 }
 
 func (d *demo) inviteToTry() {
-	d.screen.say("Try it by hand:      %s", d.screen.paint(bold, "baton demo --keep"))
+	keep := "baton demo --keep"
+	if d.cfg.Engine == config.EngineLlamaCPP {
+		keep += " --engine llamacpp --model " + d.cfg.Model
+	}
+	d.screen.say("Try it by hand:      %s", d.screen.paint(bold, keep))
 	d.screen.say("With your workers:   %s", d.screen.paint(bold, "baton serve --worker http://host:port --worker http://host:port --migration-limit 3"))
 	d.screen.blank()
 }

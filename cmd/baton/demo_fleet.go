@@ -120,7 +120,8 @@ func (w *demoWorker) command(self string, port int, modelPath string) error {
 	// A prefill batch of 32 makes a continued greedy answer identical to an uncut
 	// one: llama.cpp computes larger batches with other kernels than single steps.
 	w.path = path
-	w.args = []string{"--host", "127.0.0.1", "--port", strconv.Itoa(port), "-m", modelPath, "-b", "32", "-ub", "32",
+	w.args = []string{"--host", "127.0.0.1", "--port", strconv.Itoa(port), "-m", modelPath,
+		"--alias", strings.TrimSuffix(filepath.Base(modelPath), filepath.Ext(modelPath)), "-b", "32", "-ub", "32",
 		"-c", strconv.Itoa(llamaContext), "-np", strconv.Itoa(llamaSlots), "--slots"}
 	return nil
 }

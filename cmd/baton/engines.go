@@ -7,7 +7,6 @@ import (
 	"baton/config"
 	"baton/engine"
 	"baton/engine/detect"
-
 	"baton/engine/llamacpp"
 	"baton/engine/transport"
 	"baton/engine/vllm"

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"baton/config"
+	"baton/engine/sim"
+	"baton/model"
+	"baton/router"
+)
+
+// modelFolder is the simulated model's.
+func modelFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := sim.WriteModel(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// attachTo attaches to a worker that h plays, with the flags in opts. It returns
+// the names that were made known, and the log.
+func attachTo(t *testing.T, h http.Handler, opts model.Options) (w *router.Worker, names []string, log string, err error) {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	models, err := model.NewSet(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	a := newAttacher(&config.Serve{}, models, slog.New(slog.NewTextHandler(&out, nil)))
+	a.onModel = func(name string) { names = append(names, name) }
+	w, err = a.attach(t.Context(), router.Spec{ID: "w:1", URL: s.URL})
+	return w, names, out.String(), err
+}
+
+func TestAttach(t *testing.T) {
+	dir := modelFolder(t)
+	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCpp} {
+		t.Run(kind, func(t *testing.T) {
+			h := sim.NewServer(sim.Config{Kind: kind, Model: "own", ContextLength: 512})
+			w, names, log, err := attachTo(t, h, model.Options{Paths: []string{dir}, ServedNames: []string{"own=public"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w.Client.Kind() != kind {
+				t.Errorf("kind %s", w.Client.Kind())
+			}
+			if want := []router.Model{{Name: "public", Own: "own", ContextLength: 512}}; !reflect.DeepEqual(w.Models, want) {
+				t.Errorf("models %+v, want %+v", w.Models, want)
+			}
+			if !reflect.DeepEqual(names, []string{"public"}) || !strings.Contains(log, "model=public worker=w:1 called_there=own workers=1") {
+				t.Errorf("names %q, log %s", names, log)
+			}
+		})
+	}
+}
+
+func TestAttachByTheWorkersHint(t *testing.T) {
+	dir := modelFolder(t)
+	h := sim.NewServer(sim.Config{Server: sim.ServerConfig{ModelPath: dir}})
+	if _, names, _, err := attachTo(t, h, model.Options{}); err != nil || len(names) != 1 {
+		t.Errorf("%q, %v", names, err)
+	}
+	h = sim.NewServer(sim.Config{})
+	if _, _, _, err := attachTo(t, h, model.Options{}); err == nil || !strings.Contains(err.Error(), "--model-path sim=PATH") {
+		t.Errorf("without a hint: %v", err)
+	}
+}
+
+// A worker whose tokenizer is another one must not be asked: it would read
+// nonsense, and answer it.
+func TestAttachRefusesAnotherTokenizer(t *testing.T) {
+	dir := modelFolder(t)
+	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCpp} {
+		worker := sim.NewServer(sim.Config{Kind: kind})
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/tokenize" {
+				fmt.Fprint(w, `{"tokens":[1,2,3]}`)
+				return
+			}
+			worker.ServeHTTP(w, r)
+		})
+		_, _, _, err := attachTo(t, h, model.Options{Paths: []string{dir}})
+		want := fmt.Sprintf(`model "sim": the worker makes other tokens of a test text than the tokenizer of %s, so it runs another model; give the right one with --model-path sim=PATH`, dir)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", kind, err, want)
+		}
+	}
+}
+
+func TestAttachBelievesAWorkerThatDoesNotTokenize(t *testing.T) {
+	dir := modelFolder(t)
+	worker := sim.NewServer(sim.Config{})
+	asked := false
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/tokenize" {
+			asked = true
+			http.NotFound(w, r)
+			return
+		}
+		worker.ServeHTTP(w, r)
+	})
+	if _, _, _, err := attachTo(t, h, model.Options{Paths: []string{dir}}); err != nil || !asked {
+		t.Errorf("asked %v, %v", asked, err)
+	}
+}
+
+// listing is a vLLM server that lists models and can do nothing else.
+func listing(models ...map[string]any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/models":
+			json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": models})
+		case "/version":
+			io.WriteString(w, `{"version":"0.32.0"}`)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+func TestAttachAdapters(t *testing.T) {
+	dir := modelFolder(t)
+	base := map[string]any{"id": "base", "owned_by": "vllm", "root": dir, "max_model_len": 256}
+	adapter := map[string]any{"id": "adapter", "owned_by": "vllm", "root": "/no/such/adapter", "parent": "base"}
+	w, names, log, err := attachTo(t, listing(base, adapter), model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Models) != 2 || !reflect.DeepEqual(names, []string{"base", "adapter"}) {
+		t.Errorf("models %+v, names %q", w.Models, names)
+	}
+	if strings.Contains(log, "same tokenizer") {
+		t.Errorf("an adapter is taken for its base model: %s", log)
+	}
+}
+
+// A model without files here must not keep the worker's others from being served.
+func TestAttachLeavesOutWhatItCannotTokenizeFor(t *testing.T) {
+	dir := modelFolder(t)
+	good := map[string]any{"id": "good", "owned_by": "vllm", "root": dir}
+	bad := map[string]any{"id": "bad", "owned_by": "vllm", "root": "/no/such/model"}
+	for _, order := range [][]map[string]any{{good, bad}, {bad, good}} {
+		w, _, log, err := attachTo(t, listing(order...), model.Options{})
+		if err != nil || len(w.Models) != 1 || w.Models[0].Name != "good" || !strings.Contains(log, "model left out") {
+			t.Errorf("%+v, %v, %s", w, err, log)
+		}
+	}
+	if _, _, _, err := attachTo(t, listing(bad), model.Options{}); err == nil {
+		t.Error("a worker without any usable model was attached")
+	}
+	if _, _, _, err := attachTo(t, listing(), model.Options{}); err == nil {
+		t.Error("a worker without models was attached")
+	}
+}
+
+func TestGroupsNameTheFlagThatJoins(t *testing.T) {
+	m, err := model.Load("a", modelFolder(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	g := newGroups(slog.New(slog.NewTextHandler(&out, nil)))
+	g.add("w:1", foundModel{public: "m-awq", own: "m-awq", model: m})
+	g.add("w:2", foundModel{public: "m-fp8", own: "m-fp8", model: m})
+	g.add("w:3", foundModel{public: "m-fp8", own: "m-fp8", model: m})
+	g.add("w:3", foundModel{public: "m-fp8", own: "m-fp8", model: m}) // it came back
+	if n := strings.Count(out.String(), "same tokenizer"); n != 1 {
+		t.Errorf("%d hints: %s", n, out.String())
+	}
+	if want := `--served-model-name 'm-awq=m-awq' --served-model-name 'm-fp8=m-awq'`; !strings.Contains(out.String(), want) {
+		t.Errorf("no %s in %s", want, out.String())
+	}
+	if n := strings.Count(out.String(), "model has a worker"); n != 3 {
+		t.Errorf("%d lines for three workers: %s", n, out.String())
+	}
+}
+
+func TestPathFlag(t *testing.T) {
+	for name, want := range map[string]string{"Qwen/Qwen3": "--model-path Qwen/Qwen3=PATH", "/models/x.gguf": "--model-path PATH"} {
+		if got := pathFlag(name); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
