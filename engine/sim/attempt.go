@@ -63,7 +63,7 @@ var (
 )
 
 // serve answers the request: prompt is valid by now.
-func (a *attempt) serve(prompt []engine.TokenID, sampling engine.SamplingParams, stop engine.StopConditions, output engine.OutputOptions) {
+func (a *attempt) serve(prompt []engine.TokenID, sampling engine.SamplingParams, stop engine.StopConditions, stops []string, output engine.OutputOptions) {
 	s := a.s
 	if !s.acquire(a.ctx) {
 		s.count(&s.stats.Aborted, 1)
@@ -84,7 +84,8 @@ func (a *attempt) serve(prompt []engine.TokenID, sampling engine.SamplingParams,
 		*outcome++
 	}()
 
-	p := &producer{config: &s.config, g: newGeneration(&s.config, prompt, sampling, stop), output: output, fault: a.fault, wait: a.wait}
+	p := &producer{config: &s.config, g: newGeneration(&s.config, prompt, sampling, stop), output: output,
+		stops: newStopStrings(s.words, stops), fault: a.fault, wait: a.wait}
 	err := a.generate(p)
 	switch {
 	case err == nil:

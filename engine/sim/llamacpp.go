@@ -125,8 +125,8 @@ func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) {
 		a.ping = time.Duration(*n) * time.Second
 	}
 	a.protocol = &llamaProtocol{s: s, req: &req, prompt: prompt, budget: orDefault(budget, -1), bias: bias, probs: probs,
-		text: textStream{words: s.words}, start: time.Now()}
-	a.serve(prompt, sampling, stop, engine.OutputOptions{Logprobs: probs > 0, TopLogprobs: probs})
+		text: textStream{words: s.words}, stops: newStopStrings(s.words, req.Stop), start: time.Now()}
+	a.serve(prompt, sampling, stop, req.Stop, engine.OutputOptions{Logprobs: probs > 0, TopLogprobs: probs})
 }
 
 // firstOf returns the first that is given: llama.cpp's own names win over aliases.

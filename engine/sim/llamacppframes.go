@@ -20,6 +20,7 @@ type llamaProtocol struct {
 	probs  int
 
 	text    textStream
+	stops   *stopStrings // nil = none
 	last    engine.TokenID
 	newLine bool
 	sent    int // tokens that the frames so far count
@@ -37,6 +38,7 @@ type llamaFrame struct {
 	TokensPredicted int                `json:"tokens_predicted"`
 	TokensEvaluated int                `json:"tokens_evaluated"`
 	Probabilities   []llamaProbability `json:"completion_probabilities,omitempty"`
+	Timings         *llamaTimings      `json:"timings,omitempty"`
 }
 
 type llamaProbability struct {
@@ -64,7 +66,15 @@ func (l *llamaProtocol) step(d engine.Delta, p *producer) []byte {
 		if l.text.pending() {
 			continue // no frame, and the next one has only its own id
 		}
+		if l.stops != nil {
+			l.stops.add(id)
+			content = l.stops.unlessPartial()
+		}
 		f := l.frame(content, id, p)
+		if l.stops != nil && l.stops.hit != "" {
+			timings := l.timings(l.sent)
+			f.Timings = &timings // it has them only where a stop string ends the answer
+		}
 		if l.probs > 0 && i < len(d.Logprobs) {
 			f.Probabilities = []llamaProbability{l.probability(d.Logprobs[i], content)}
 		}
@@ -180,12 +190,16 @@ func (l *llamaProtocol) whole(p *producer, deltas []engine.Delta) []byte {
 	if l.text.pending() {
 		content.WriteString("\uFFFD")
 	}
-	l.sent, l.newLine = p.delivered, strings.Contains(content.String(), "\n")
+	text := content.String()
+	if p.stops != nil && p.stops.hit != "" {
+		text = p.stops.text[:p.stops.at]
+	}
+	l.sent, l.newLine = p.delivered, strings.Contains(text, "\n")
 	ids := []engine.TokenID{}
 	if l.req.ReturnTokens {
 		ids = append(ids, all.TokenIDs...)
 	}
-	return encodeJSON(l.final(p, content.String(), ids))
+	return encodeJSON(l.final(p, text, ids))
 }
 
 // A llamaFinal is the last frame, and the whole body where there is no stream.
@@ -221,9 +235,12 @@ type llamaTimings struct {
 }
 
 func (l *llamaProtocol) final(p *producer, content string, ids []engine.TokenID) *llamaFinal {
-	stopType := "limit"
+	stopType, stoppingWord := "limit", ""
 	if p.finish == engine.FinishStop {
 		stopType = "eos"
+	}
+	if p.stops != nil && p.stops.hit != "" {
+		stopType, stoppingWord = "word", p.stops.hit
 	}
 	if ids == nil {
 		ids = []engine.TokenID{}
@@ -232,7 +249,7 @@ func (l *llamaProtocol) final(p *producer, content string, ids []engine.TokenID)
 		Content: content, Tokens: ids, Stop: true, Model: l.s.config.Model,
 		TokensPredicted: l.counted(p), TokensEvaluated: len(l.prompt),
 		GenerationSettings: l.settings(), Prompt: strings.ToValidUTF8(l.s.words.all(l.prompt), "\uFFFD"),
-		HasNewLine: l.newLine, StopType: stopType,
+		HasNewLine: l.newLine, StopType: stopType, StoppingWord: stoppingWord,
 		Truncated:    p.finish == engine.FinishLength && len(l.prompt)+p.delivered >= l.s.config.ContextLength,
 		TokensCached: len(l.prompt) + p.delivered - 1,
 		Timings:      l.timings(p.delivered),

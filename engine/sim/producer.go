@@ -13,7 +13,8 @@ type producer struct {
 	config *Config
 	g      *generation
 	output engine.OutputOptions
-	fault  *Fault // nil once it is over
+	stops  *stopStrings // nil = none
+	fault  *Fault       // nil once it is over
 	wait   func(time.Duration) error
 
 	turn      int // which of config.Deltas is next
@@ -47,6 +48,9 @@ func (p *producer) delta() (d engine.Delta, err error) {
 		var id engine.TokenID
 		id, p.finish = p.g.next()
 		p.add(&d, id, at)
+		if p.stops != nil && p.finish != engine.FinishStop && p.stops.add(id) && p.delivered > p.g.stop.MinTokens {
+			p.finish = engine.FinishStop
+		}
 		if p.due() {
 			break
 		}

@@ -235,6 +235,23 @@ func TestVLLMCompletionsFollowTheTranscripts(t *testing.T) {
 		t.Errorf("stop_reason is not the id: %s", got)
 	}
 
+	// Of three tokens " xx", " yyyyy", " zzzz" the stop string begins within the
+	// second and ends within the third.
+	text := Detokenize(whole[:3])
+	stop := text[len(Detokenize(whole[:1]))+1 : len(text)-1]
+	got = call(jsonObject{"stop": []string{stop}, "max_tokens": 9})
+	compare(t, "vllm/completions-stop-string.sse", got, 0)
+	var told strings.Builder
+	for _, f := range frames(got) {
+		var chunk completionChunk
+		if json.Unmarshal([]byte(strings.TrimPrefix(f, "data: ")), &chunk) == nil {
+			told.WriteString(chunk.Choices[0].Text)
+		}
+	}
+	if want := text[:strings.Index(text, stop)]; told.String() != want || !bytes.Contains(got, append([]byte(`"stop_reason":`), encodeJSON(stop)...)) {
+		t.Errorf("stop string %q in %q: told %q, want %q", stop, text, told.String(), want)
+	}
+
 	s.SetFaults(Fault{Kind: FaultError, After: 12})
 	compare(t, "vllm/completions-kill9-engine-core.sse", call(jsonObject{"max_tokens": 99}), 2)
 	s.SetFaults(Fault{Kind: FaultAbort, After: 12})
@@ -374,9 +391,17 @@ func TestLlamaCppFollowsTheTranscripts(t *testing.T) {
 		t.Errorf("n_predict beside max_tokens: %d frames", len(got))
 	}
 
+	whole, _ := s.Reference(request(ids(33), 12))
+	stop := strings.TrimPrefix(Detokenize(whole[10:12]), " ")
+	got := call(ids(33), jsonObject{"n_predict": 200, "stop": []string{stop}})
+	compare(t, "llamacpp/stop-word.sse", bytes.ReplaceAll(got, []byte(stop), []byte("kind of")), 0)
+	if f := frames(got); !strings.Contains(f[len(f)-1], string(encodeJSON(stop))) || !strings.HasPrefix(f[10], `data: {"index":0,"content":"","tokens":[`) {
+		t.Errorf("stop word %q: %s", stop, got)
+	}
+
 	config.MeanLength = 30
 	s, url = start(t, config)
-	got := call(endingAfter(t, config, 33, 25), jsonObject{"n_predict": 200})
+	got = call(endingAfter(t, config, 33, 25), jsonObject{"n_predict": 200})
 	compare(t, "llamacpp/eos.sse", got, 0)
 	if f := frames(got); !strings.HasPrefix(f[24], fmt.Sprintf(`data: {"index":0,"content":"","tokens":[%d],"stop":false,"id_slot":-1,"tokens_predicted":25,`, s.config.EOS[0])) &&
 		!strings.HasPrefix(f[24], fmt.Sprintf(`data: {"index":0,"content":"","tokens":[%d],"stop":false,"id_slot":-1,"tokens_predicted":25,`, s.config.EOS[1])) {

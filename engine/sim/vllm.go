@@ -55,6 +55,7 @@ type vllmSampling struct {
 	FrequencyPenalty  *float64           `json:"frequency_penalty"`
 	Seed              *int64             `json:"seed"`
 	LogitBias         map[string]float64 `json:"logit_bias"`
+	Stop              json.RawMessage    `json:"stop"`
 	StopTokenIDs      []engine.TokenID   `json:"stop_token_ids"`
 	IgnoreEOS         *bool              `json:"ignore_eos"`
 	Logprobs          *int               `json:"logprobs"`
@@ -161,7 +162,7 @@ func (s *Server) vllmCompletions(w http.ResponseWriter, r *http.Request) {
 		ids: orDefault(req.ReturnTokenIDs, false), asIDs: orDefault(req.ReturnTokensAsTokenID, false),
 		text: textStream{words: s.words},
 	}
-	a.serve(prompt, sampling, stop, output)
+	a.serve(prompt, sampling, stop, readStops(req.Stop), output)
 }
 
 func (s *Server) vllmGenerate(w http.ResponseWriter, r *http.Request) {
@@ -212,7 +213,7 @@ func (s *Server) vllmGenerate(w http.ResponseWriter, r *http.Request) {
 		s: s, id: "generate-tokens-" + base, promptTokens: len(req.TokenIDs), stop: stop,
 		options: orDefault(req.StreamOptions, vllmStreamOptions{}),
 	}
-	a.serve(req.TokenIDs, sampling, stop, output)
+	a.serve(req.TokenIDs, sampling, stop, readStops(req.SamplingParams.Stop), output)
 }
 
 // attempt begins an attempt; its protocol is still to be set.
@@ -394,9 +395,12 @@ func (s *Server) abortRequests(names []string) {
 // isEOS reports whether id is one of the worker's own end ids.
 func (s *Server) isEOS(id engine.TokenID) bool { return slices.Contains(s.config.EOS, id) }
 
-// stopReason is what vLLM says of the last id: null for an end id or the
-// budget, the id for a stop id.
-func (s *Server) stopReason(finish engine.FinishReason, last engine.TokenID, stop *engine.StopConditions) any {
+// stopReason is what vLLM says of the end: null for an end id or the budget,
+// the id for a stop id, the string for a stop string.
+func (s *Server) stopReason(p *producer, finish engine.FinishReason, last engine.TokenID, stop *engine.StopConditions) any {
+	if finish == engine.FinishStop && p.stops != nil && p.stops.hit != "" {
+		return p.stops.hit
+	}
 	if finish != engine.FinishStop || s.isEOS(last) && !stop.IgnoreEOS || !slices.Contains(stop.TokenIDs, last) {
 		return nil
 	}

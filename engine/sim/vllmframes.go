@@ -119,6 +119,9 @@ func (c *completionsProtocol) delta(d engine.Delta, p *producer) *completionChun
 			choice.Text += c.text.add(id)
 		}
 	}
+	if p.stops != nil {
+		choice.Text = p.stops.heldBack(p.finish != "")
+	}
 	if c.ids {
 		choice.TokenIDs = append([]engine.TokenID{}, d.TokenIDs...)
 		if !c.begun {
@@ -128,7 +131,7 @@ func (c *completionsProtocol) delta(d engine.Delta, p *producer) *completionChun
 	c.begun = true
 	chunk := c.chunk(choice)
 	if d.FinishReason != "" {
-		c.finish(chunk, d.FinishReason)
+		c.finish(chunk, d.FinishReason, p)
 	}
 	if c.options.ContinuousUsageStats {
 		chunk.Usage = countUsage(len(c.prompt), p)
@@ -137,10 +140,10 @@ func (c *completionsProtocol) delta(d engine.Delta, p *producer) *completionChun
 }
 
 // finish sets the finish reason of chunk.
-func (c *completionsProtocol) finish(chunk *completionChunk, reason engine.FinishReason) {
+func (c *completionsProtocol) finish(chunk *completionChunk, reason engine.FinishReason, p *producer) {
 	s := string(reason)
 	chunk.Choices[0].FinishReason = &s
-	chunk.Choices[0].StopReason = c.s.stopReason(reason, c.last, &c.stop)
+	chunk.Choices[0].StopReason = c.s.stopReason(p, reason, c.last, &c.stop)
 	if !c.options.IncludeUsage {
 		chunk.SystemFingerprint = systemFingerprint // else the usage chunk has it
 	}
@@ -202,7 +205,7 @@ func (c *completionsProtocol) abort(p *producer) []byte {
 		return append(c.usage(p), doneFrame...)
 	}
 	chunk := c.delta(engine.Delta{}, p)
-	c.finish(chunk, "abort")
+	c.finish(chunk, "abort", p)
 	return append(append(event(chunk), c.usage(p)...), doneFrame...)
 }
 
@@ -219,7 +222,7 @@ func (c *completionsProtocol) half(kind FaultKind, p *producer) []byte {
 
 func (c *completionsProtocol) whole(p *producer, deltas []engine.Delta) []byte {
 	chunk := c.delta(join(deltas), p)
-	c.finish(chunk, p.finish)
+	c.finish(chunk, p.finish, p)
 	chunk.Usage, chunk.SystemFingerprint = countUsage(len(c.prompt), p), systemFingerprint
 	return encodeJSON(chunk)
 }
@@ -355,7 +358,7 @@ func (g *generateProtocol) delta(d engine.Delta, p *producer) *generateChunk {
 	}
 	if d.FinishReason != "" {
 		s := string(d.FinishReason)
-		choice.FinishReason, choice.StopReason = &s, g.s.stopReason(d.FinishReason, g.last, &g.stop)
+		choice.FinishReason, choice.StopReason = &s, g.s.stopReason(p, d.FinishReason, g.last, &g.stop)
 		choice.WeightVersions = []weightVersion{{"default", 0, p.delivered}}
 	}
 	chunk := &generateChunk{RequestID: g.id, OutputMode: "tokens", Choices: []generateChoice{choice}}
