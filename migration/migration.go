@@ -173,11 +173,15 @@ func (r *run) settle(ok bool) {
 	}
 	to.Migration, to.Carried = m.kind, r.c.generated-r.c.delivered
 	r.o.metrics.moved(model, m.kind, to.Carried)
-	r.o.log.Warn("request migrated",
+	record := []any{
 		"request", r.c.req.ID, "model", model, "from", m.from, "to", to.WorkerID,
 		"kind", string(m.kind), "reason", m.cause.Kind.String(), "cause", m.cause.Error(),
-		"tokens_carried", to.Carried, "moves_left", r.c.limit-r.c.moves,
-		"gap_ms", float64(to.Gap.Microseconds())/1000)
+		"tokens_carried", to.Carried, "moves_left", r.c.limit - r.c.moves,
+	}
+	if ok { // else there was no first token after the gap
+		record = append(record, "gap_ms", float64(to.Gap.Microseconds())/1000)
+	}
+	r.o.log.Warn("request migrated", record...)
 }
 
 // isRefusal reports whether a failed attempt only was a worker saying no.
