@@ -6,7 +6,7 @@
 //
 // [Router.Generate] makes one attempt after another until one is not refused:
 //
-//	filter   which workers can do it at all: model, parameters, context   call.go
+//	filter   which workers can do it at all: model, parameters, context   table.go
 //	choose   which of them may be asked now; the policy takes one         call.go, policy.go
 //	attempt  count it in flight, range over the client, watch the clock   attempt.go, watchdog.go
 //	judge    what the end of the attempt says about the worker            worker.go
