@@ -123,11 +123,17 @@ type answer struct {
 	err    error
 }
 
-// ask NAME URL AFTER PROMPT streams a chat answer of at most 60 tokens in the
-// background and goes on as soon as AFTER pieces of text have come.
+// ask NAME [-endless] URL AFTER PROMPT streams a chat answer of at most 60 tokens
+// (or many thousand) in the background and goes on as soon as AFTER pieces of
+// text have come.
 func ask(ts *testscript.TestScript, neg bool, args []string) {
+	limits := `"max_tokens":60`
+	if len(args) > 1 && args[1] == "-endless" {
+		limits = `"max_tokens":8000,"ignore_eos":true`
+		args = slices.Delete(args, 1, 2)
+	}
 	if len(args) != 4 {
-		ts.Fatalf("usage: ask NAME URL AFTER PROMPT")
+		ts.Fatalf("usage: ask NAME [-endless] URL AFTER PROMPT")
 	}
 	after, err := strconv.Atoi(args[2])
 	ts.Check(err)
@@ -138,7 +144,7 @@ func ask(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { cancel(); <-a.done })
 	go func() {
 		defer close(a.done)
-		body := fmt.Sprintf(`{"model":"sim","messages":[{"role":"user","content":%q}],"max_tokens":60,"stream":true,"stream_options":{"include_usage":true}}`, args[3])
+		body := fmt.Sprintf(`{"model":"sim","messages":[{"role":"user","content":%q}],%s,"stream":true,"stream_options":{"include_usage":true}}`, args[3], limits)
 		a.result, a.err = harness.Stream(ctx, args[1], "/v1/chat/completions", body, func(n int) {
 			if n == after {
 				close(reached)
