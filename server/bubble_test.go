@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,12 +180,12 @@ func TestRequestTimeout(t *testing.T) {
 // come and while only keep-alives would be sent.
 func TestClientThatDoesNotRead(t *testing.T) {
 	for name, pauses := range map[string][]time.Duration{"tokens": {0, 0, 0, 0}, "silence": {0, time.Hour}} {
-		var cancelledAfter time.Duration
+		var cancelledAfter atomic.Int64
 		inner := waits(pauses...)
 		text := fakeText(func(ctx context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
 			start := time.Now()
 			inner(ctx, req, yield)
-			cancelledAfter = time.Since(start)
+			cancelledAfter.Store(int64(time.Since(start)))
 		})
 		change := func(c *Config) { c.WriteTimeout, c.SSEKeepAliveInterval = 8*time.Second, 15*time.Second }
 		inBubble(t, text, change, func(t *testing.T, rig *rig, dial func() net.Conn) {
@@ -196,10 +197,10 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			if name == "silence" {
 				want = 24 * time.Second // after the keep-alive at 15 s
 			}
-			if cancelledAfter != want {
-				t.Errorf("%s: cancelled after %v, want %v", name, cancelledAfter, want)
+			if got := time.Duration(cancelledAfter.Load()); got != want {
+				t.Errorf("%s: cancelled after %v, want %v", name, got, want)
 			}
-			if n := len(rig.running.calls); n != 0 {
+			if n := rig.running.count(); n != 0 {
 				t.Errorf("%s: %d requests still run", name, n)
 			}
 			rig.wantEnd(t, "cancelled", 1)
@@ -251,12 +252,12 @@ func TestClientLeaves(t *testing.T) {
 				}
 				go io.Copy(io.Discard, conn)
 				time.Sleep(test.leave)
-				if n := len(rig.running.calls); n != 1 {
+				if n := rig.running.count(); n != 1 {
 					t.Fatalf("%d requests run", n)
 				}
 				conn.Close()
 				synctest.Wait()
-				if n := len(rig.running.calls); n != 0 {
+				if n := rig.running.count(); n != 0 {
 					t.Errorf("%d requests run on", n)
 				}
 				rig.wantEnd(t, "cancelled", 1)

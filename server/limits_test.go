@@ -105,7 +105,7 @@ func TestPanicInPreparerIs500(t *testing.T) {
 	if resp, _ := post(t, ts, chatPath, `{"model":"m"}`); resp.StatusCode != 200 {
 		t.Error("the next request fails")
 	}
-	if n := len(rig.running.calls); n != 0 {
+	if n := rig.running.count(); n != 0 {
 		t.Errorf("%d requests are still counted", n)
 	}
 }

@@ -14,6 +14,10 @@ import (
 // that a slow client that goes on reading is not taken for one that does not.
 const maxReplyWriteBytes = 64 << 10
 
+// heldBytes at the end of a reply stay in net/http's buffer until the handler
+// returns, so that a client which has the whole reply finds it counted.
+const heldBytes = 1 << 10
+
 // A collected is one choice of a JSON reply while it grows. It belongs to the
 // choice's goroutine.
 type collected struct {
@@ -116,15 +120,14 @@ func (c *call) writeReply(w http.ResponseWriter, body []byte) error {
 		if timeout > 0 {
 			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // not every writer has deadlines
 		}
-		n := min(len(body), maxReplyWriteBytes)
+		n := len(body)
+		if n > heldBytes {
+			n = min(n-heldBytes, maxReplyWriteBytes)
+		}
 		if _, err := w.Write(body[:n]); err != nil {
 			return err
 		}
 		body = body[n:]
 	}
-	err := rc.Flush()
-	if timeout > 0 {
-		_ = rc.SetWriteDeadline(time.Time{})
-	}
-	return err
+	return nil
 }

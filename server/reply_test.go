@@ -190,7 +190,11 @@ func TestTextLogprobs(t *testing.T) {
 // A reply larger than one write arrives whole.
 func TestLargeReply(t *testing.T) {
 	big := strings.Repeat("0123456789", 30_000)
-	resp, raw := post(t, newRig(says(big)).serve(t), chatPath, `{"model":"m"}`)
+	rig := newRig(says(big))
+	resp, raw := post(t, rig.serve(t), chatPath, `{"model":"m"}`)
+	if got := rig.sum(t, "requests_total", `status="success"`); got != 1 {
+		t.Error("the client has the reply before it is counted")
+	}
 	if r := readReply(t, raw); *r.Choices[0].Message.Content != big || resp.ContentLength != int64(len(raw)) {
 		t.Errorf("%d bytes of %d", len(raw), resp.ContentLength)
 	}

@@ -33,7 +33,7 @@ func TestShutdown(t *testing.T) {
 		conn := dial()
 		defer conn.Close()
 		rig.BeginShutdown()
-		if n := len(rig.running.calls); n != 2 {
+		if n := rig.running.count(); n != 2 {
 			t.Errorf("%d requests run", n)
 		}
 		// Requests are still served, but load balancers are told to go.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -258,16 +259,20 @@ func TestSeveralChoices(t *testing.T) {
 
 func TestOneFailedChoiceEndsAll(t *testing.T) {
 	for _, stream := range []string{"true", "false"} {
-		cancelled := make(chan int, 8)
+		cancelled := make(chan int, 2)
+		var begun sync.WaitGroup
+		begun.Add(2)
 		text := fakeText(func(ctx context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
 			i := choiceIndex(req)
 			if !yield(token(1, "x"), nil) {
 				return
 			}
 			if i == 1 {
+				begun.Wait()
 				yield(backend.Delta{}, &engine.Error{Kind: engine.Stalled})
 				return
 			}
+			begun.Done()
 			<-ctx.Done()
 			cancelled <- i
 			yield(backend.Delta{}, engine.CauseOf(ctx))

@@ -131,14 +131,11 @@ func TestWriterReportsFailedKeepAlive(t *testing.T) {
 		rec := newRecorder()
 		rec.fail = errors.New("broken pipe")
 		var failed atomic.Int64
-		var w *Writer
-		w = NewWriter(rec, httpRequest(1), WriterConfig{KeepAliveInterval: time.Second, Failed: func(err error) {
-			failed.Add(1)
-			if err := w.Send(nil); err == nil { // also: no lock is held
-				t.Error("Send after a failed write succeeds")
-			}
-		}})
+		w := NewWriter(rec, httpRequest(1), WriterConfig{KeepAliveInterval: time.Second, Failed: func(error) { failed.Add(1) }})
 		time.Sleep(10 * time.Second)
+		if err := w.Send(nil); err != rec.fail {
+			t.Errorf("Send after a failed write: %v", err)
+		}
 		w.Close()
 		if failed.Load() != 1 || len(rec.writes) != 0 {
 			t.Errorf("reported %d times, sent %q", failed.Load(), rec.writes)
