@@ -48,8 +48,6 @@ func (c *Client) Kind() string { return "llamacpp" }
 // Unsupported implements engine.Client.
 func (c *Client) Unsupported(req *engine.Request) string {
 	switch {
-	case req.Stop.MinTokens > 0:
-		return "min_tokens"
 	case req.CacheSalt != "":
 		return "cache_salt"
 	case req.Priority != 0:
@@ -62,6 +60,14 @@ func (c *Client) Unsupported(req *engine.Request) string {
 
 // Generate implements engine.Engine.
 func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Stream {
+	if req.Stop.MinTokens > 0 {
+		return c.generateMinimum(ctx, req)
+	}
+	return c.generate(ctx, req)
+}
+
+// generate is Generate without min_tokens.
+func (c *Client) generate(ctx context.Context, req *engine.Request) engine.Stream {
 	return func(yield func(engine.Delta, error) bool) {
 		resp, err := c.start(ctx, req)
 		if err != nil {

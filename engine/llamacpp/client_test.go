@@ -162,8 +162,11 @@ func TestTail(t *testing.T) {
 
 func TestUnsupported(t *testing.T) {
 	tests := map[string]func(*engine.Request){
-		"":               func(r *engine.Request) { r.Stop.TokenIDs = []engine.TokenID{7}; r.Sampling.FrequencyPenalty = 1 },
-		"min_tokens":     func(r *engine.Request) { r.Stop.MinTokens = 1 },
+		"": func(r *engine.Request) {
+			r.Stop.TokenIDs = []engine.TokenID{7}
+			r.Sampling.FrequencyPenalty = 1
+			r.Stop.MinTokens = 3
+		},
 		"cache_salt":     func(r *engine.Request) { r.CacheSalt = "x" },
 		"priority":       func(r *engine.Request) { r.Priority = -1 },
 		"stop_token_ids": func(r *engine.Request) { r.Stop.IgnoreEOS = true; r.Stop.TokenIDs = r.Stop.EOS },

@@ -13,6 +13,7 @@
 //   - The random generator starts anew with each request, so a continuation gets
 //     another seed, or it would draw the numbers of the first attempt again.
 //
-// Penalties need nothing on a continuation: llama.cpp counts prompt and output in
+// It has no min_tokens either: such a request is asked for in two halves
+// (mintokens.go). Penalties need nothing on a continuation: llama.cpp counts prompt and output in
 // one window.
 package llamacpp

@@ -101,6 +101,18 @@ func TestLive(t *testing.T) {
 		}
 		waitIdle(t, url)
 	})
+	t.Run("min_tokens", func(t *testing.T) {
+		whole, _, err := collect(t, client, request(19556, 905))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := request(19556, 905)
+		req.Stop.TokenIDs, req.Stop.MinTokens, req.Stop.MaxTokens = whole[:3], 20, 200
+		ids, finish, err := collect(t, client, req)
+		if err != nil || finish == "" || len(ids) < 20 || slices.ContainsFunc(ids[:20], req.Stop.Ends) {
+			t.Errorf("%v, %q, %v; want 20 ids that are none of %v", ids, finish, err, whole[:3])
+		}
+	})
 	t.Run("leaving frees the slot", func(t *testing.T) {
 		req := request(19556, 905)
 		req.Stop.MaxTokens, req.Stop.IgnoreEOS = 1500, true

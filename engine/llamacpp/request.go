@@ -104,11 +104,16 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// bias lists the logit bias as pairs, in the order of the ids.
+// bias lists the logit bias as pairs, in the order of the ids. The engine's word
+// for minus infinity is false.
 func bias(biases map[engine.TokenID]float64) [][2]any {
 	pairs := make([][2]any, 0, len(biases))
 	for _, id := range slices.Sorted(maps.Keys(biases)) {
-		pairs = append(pairs, [2]any{id, biases[id]})
+		pair := [2]any{id, biases[id]}
+		if math.IsInf(biases[id], -1) {
+			pair[1] = false
+		}
+		pairs = append(pairs, pair)
 	}
 	return pairs
 }

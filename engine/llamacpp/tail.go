@@ -23,7 +23,6 @@ func (a *answer) fetchTail(ctx context.Context, lost int) (engine.Delta, *engine
 		return engine.Delta{}, link.Error(engine.ProtocolError, "%d ids are missing at the end", lost)
 	}
 	req := *a.req
-	req.ID += "-t"
 	req.TokenIDs = slices.Concat(a.req.TokenIDs, a.delivered)
 	req.Carried += len(a.delivered)
 	req.Stop.MaxTokens = lost
@@ -31,7 +30,7 @@ func (a *answer) fetchTail(ctx context.Context, lost int) (engine.Delta, *engine
 	if err != nil {
 		return engine.Delta{}, link.Error(engine.Internal, "encode request: %w", err)
 	}
-	resp, err := link.Post(ctx, completionPath, req.ID, body)
+	resp, err := link.Post(ctx, completionPath, "", body) // no id: it is the same attempt
 	if err != nil {
 		return engine.Delta{}, engine.AsError(err)
 	}

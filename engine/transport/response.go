@@ -126,7 +126,7 @@ func (r *Response) ReadError(err error) *engine.Error {
 		return cause
 	}
 	if r.silent {
-		return r.link.wrap(engine.Disconnected, fmt.Errorf("read stream: no byte for %v, not even a keep-alive: %w", r.limit, err))
+		return r.link.wrap(engine.Disconnected, fmt.Errorf("read stream: no byte for %v, not even a keep-alive", r.limit))
 	}
 	err = fmt.Errorf("read stream: %w", err)
 	if isLoss(err) {
