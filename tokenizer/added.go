@@ -12,7 +12,7 @@ import (
 // An addedToken is recognised in the text itself, before it is cut into words.
 type addedToken struct {
 	Content    string `json:"content"`
-	ID         int64  `json:"id"`
+	ID         int64  `json:"id"`          // see placeAdded
 	SingleWord bool   `json:"single_word"` // not beside a word character
 	LStrip     bool   `json:"lstrip"`      // takes the white space before it along
 	RStrip     bool   `json:"rstrip"`      // and after it

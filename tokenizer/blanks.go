@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,7 +38,10 @@ func (b *bpe) noteBlank(p mergePair) {
 
 // settleBlanks is called once, after the last merge.
 func (b *bpe) settleBlanks() {
-	if b.vocabulary.byteLevel || b.ignoreMerges || b.vocabulary.id(blank) == none {
+	// A character that has no token and vanishes would bring together what
+	// stands apart in the text.
+	vanishes := b.unknown == none && (!b.fallback || slices.Contains(b.fallbackID[:], none))
+	if b.vocabulary.byteLevel || b.ignoreMerges || vanishes || b.vocabulary.id(blank) == none {
 		b.blanks.never = true
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -97,7 +98,7 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, t.finish(added)
+	return t, t.finish(t.placeAdded(added))
 }
 
 type modelSpec struct {
@@ -327,41 +328,83 @@ func parseAddedTokens(raw json.RawMessage) ([]addedToken, error) {
 	return tokens, nil
 }
 
+// placeAdded gives each added token the id that it has in the reference, which
+// is not always the file's: that of the same token in the vocabulary or, if
+// there is none, the next one behind the vocabulary and the added tokens so
+// far. In a sound file the two agree. A token that comes again replaces its
+// earlier self. The special ones come out first.
+func (t *Tokenizer) placeAdded(tokens []addedToken) []addedToken {
+	v := &t.model.vocabulary
+	var order []string
+	placed := map[string]addedToken{}
+	next := int64(v.count)
+	for _, a := range tokens {
+		if a.Content == "" {
+			continue
+		}
+		if before, again := placed[a.Content]; again {
+			a.ID, a.Special = before.ID, a.Special || before.Special
+		} else {
+			order = append(order, a.Content)
+			if a.ID = int64(v.spelledID(a.Content)); a.ID == int64(none) {
+				a.ID = next
+			}
+			next = max(next, a.ID+1)
+		}
+		placed[a.Content] = a
+	}
+	slices.SortStableFunc(order, func(a, b string) int {
+		switch {
+		case placed[a].Special == placed[b].Special:
+			return 0
+		case placed[a].Special:
+			return -1
+		}
+		return 1
+	})
+	out := make([]addedToken, len(order))
+	for i, content := range order {
+		out[i] = placed[content]
+	}
+	return out
+}
+
 // finish builds what follows from all the parts together.
 func (t *Tokenizer) finish(added []addedToken) error {
 	size := len(t.model.vocabulary.spans)
 	special := map[string]bool{}
 	for _, a := range added {
 		size = max(size, int(a.ID)+1)
-		special[a.Content] = special[a.Content] || a.Special
-		if !a.normalized() {
-			t.raw.add(a.Content, a)
-			continue
-		}
-		t.normalized.add(t.normalize(a.Content), a)
+		special[a.Content] = a.Special
 	}
-	for _, id := range append(t.post.before[:len(t.post.before):len(t.post.before)], t.post.after...) {
-		if int(id) >= size {
-			return fmt.Errorf("post_processor: id %d is outside the vocabulary of %d", id, size)
+	for _, ids := range [][]int32{t.post.before, t.post.after} {
+		for _, id := range ids {
+			if int(id) >= size {
+				return fmt.Errorf("post_processor: id %d is outside the vocabulary of %d", id, size)
+			}
 		}
 	}
-	t.addedIDs = map[string]int32{}
-	t.addedTokens = map[int32]string{}
 	t.pieces = make([]piece, size)
 	pool := byteArena{}
 	for id := range t.model.vocabulary.spans {
 		t.setPiece(uint32(id), &pool)
 	}
+	t.addedIDs = map[string]int32{}
+	t.addedTokens = map[int32]string{}
 	for _, a := range added {
-		if a.Content == "" {
-			continue
+		// The reference turns the token itself into its normalized form. One that
+		// changes by that is not found among the special ones any more.
+		form := a.Content
+		if a.normalized() {
+			form = t.normalize(form)
+			t.normalized.add(form, a)
+		} else {
+			t.raw.add(form, a)
 		}
-		if _, twice := t.addedIDs[a.Content]; !twice {
-			t.addedIDs[a.Content] = int32(a.ID)
-		}
-		t.addedTokens[int32(a.ID)] = a.Content
-		t.setSpelledPiece(uint32(a.ID), a.Content, &pool)
-		t.pieces[a.ID].special = special[a.Content]
+		t.addedIDs[a.Content] = int32(a.ID)
+		t.addedTokens[int32(a.ID)] = form
+		t.setSpelledPiece(uint32(a.ID), form, &pool)
+		t.pieces[a.ID].special = special[form]
 	}
 	return nil
 }

@@ -158,8 +158,12 @@ func (p *preTokenizer) addSplit(spec *preTokenizerSpec) error {
 	}
 	s := step{behavior: b, invert: spec.Invert}
 	switch {
-	case spec.Pattern.String != nil:
+	case spec.Pattern.String != nil && *spec.Pattern.String != "":
 		s.find.literal = []byte(*spec.Pattern.String)
+	case spec.Pattern.String != nil: // nothing stands between all characters
+		if s.find.pattern, err = pattern.Compile(""); err != nil {
+			return err
+		}
 	case spec.Pattern.Regex != nil:
 		if s.find.pattern, err = pattern.Compile(*spec.Pattern.Regex); err != nil {
 			return fmt.Errorf("pre_tokenizer Split: %w: %w", ErrUnsupported, err)
@@ -269,7 +273,7 @@ func (s *step) segments(dst []segment, piece []byte, m *pattern.Matcher) []segme
 			}
 			i += size
 		}
-	case len(f.literal) > 0:
+	default:
 		for i := bytes.Index(piece, f.literal); i >= 0; {
 			match(i, i+len(f.literal))
 			next := bytes.Index(piece[prev:], f.literal)

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 )
 
 // A processor holds the ids that the post-processor puts around a text.
@@ -55,8 +54,7 @@ func (p *processor) add(raw json.RawMessage, depth int) error {
 	return unsupported("post_processor", spec.Type)
 }
 
-// addTemplate reads the template for a single text. An outer template goes
-// around what inner ones have put there.
+// addTemplate reads the template for a single text.
 func (p *processor) addTemplate(spec *processorSpec) error {
 	var before, after []int32
 	texts := 0
@@ -86,10 +84,12 @@ func (p *processor) addTemplate(spec *processorSpec) error {
 	if texts != 1 {
 		return fmt.Errorf("post_processor: a template that holds the text %d times is %w", texts, ErrUnsupported)
 	}
-	if len(before)+len(after)+len(p.before)+len(p.after) > MaxComponents {
+	if len(before)+len(after) > MaxComponents {
 		return fmt.Errorf("post_processor: more than %d special tokens around a text", MaxComponents)
 	}
-	p.before = slices.Concat(before, p.before)
-	p.after = slices.Concat(p.after, after)
+	if len(p.before)+len(p.after) > 0 { // the reference cannot do it, either
+		return fmt.Errorf("post_processor: a second TemplateProcessing is %w", ErrUnsupported)
+	}
+	p.before, p.after = before, after
 	return nil
 }

@@ -15,6 +15,7 @@ const none = ^uint32(0)
 type vocabulary struct {
 	arena     []byte
 	spans     []span   // by id; an unused id has an empty span
+	count     int      // tokens, that is spans that are used
 	odd       []bool   // by id: a byte-level token that is not spelled in the byte alphabet; nil if there is none
 	slots     []uint32 // hash table over the spans: id + 1
 	mask      uint32
@@ -74,6 +75,7 @@ func (v *vocabulary) add(spelling []byte, id uint64) error {
 		v.arena = append(v.arena, spelling...)
 	}
 	v.spans[id] = span{from, uint32(len(v.arena))}
+	v.count++
 	return nil
 }
 

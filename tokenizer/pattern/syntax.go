@@ -131,6 +131,9 @@ func (p *parser) alternatives() *node {
 		for p.rest != "" && p.rest[0] != '|' && p.rest[0] != ')' {
 			seq.subs = append(seq.subs, p.repeated())
 		}
+		if p.fold {
+			p.refuseLongFolds(seq.subs)
+		}
 		alt.subs = append(alt.subs, seq)
 		if !p.take("|") {
 			break
@@ -281,6 +284,32 @@ func (p *parser) behind(n *node, not bool) *node {
 		p.fail("a lookbehind over anything but one character is not supported")
 	}
 	return &node{kind: nodeBehind, set: n.set, not: not}
+}
+
+// The reference's engine lets (?i:ss) match ß, and ß match ss: a character and
+// two that are cases of each other. No known file needs that, so it is refused.
+var (
+	longFolds     = []string{"ss", "ff", "fi", "fl", "st"}
+	longFoldRunes = ucd.Runes('ß', 'ẞ', 'İ', 'ŉ', 'ǰ', 'ΐ', 'ΰ', 'և').Union(ucd.Of(
+		ucd.Range{Lo: 0x1E96, Hi: 0x1E9A}, ucd.Range{Lo: 0x1F50, Hi: 0x1FFC}, ucd.Range{Lo: 0xFB00, Hi: 0xFB17}))
+)
+
+func (p *parser) refuseLongFolds(seq []*node) {
+	const few = 8 // ranges: more is no literal
+	for i, n := range seq {
+		if n.kind != nodeSet || len(n.set) > few {
+			continue
+		}
+		refused := len(n.set.And(longFoldRunes)) > 0
+		if i+1 < len(seq) && seq[i+1].kind == nodeSet && len(seq[i+1].set) <= few {
+			for _, pair := range longFolds {
+				refused = refused || n.set.Contains(rune(pair[0])) && seq[i+1].set.Contains(rune(pair[1]))
+			}
+		}
+		if refused {
+			p.fail("ignoring the case of ss, ff, fi, fl, st or of a character like ß is not supported")
+		}
+	}
 }
 
 // folded adds the other cases of every character, if case is ignored here.
