@@ -122,7 +122,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-func clientOf(t *testing.T, h http.Handler) *Client {
+func clientOf(t testing.TB, h http.Handler) *Client {
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	link, err := transport.New(transport.Options{URL: srv.URL + "/"})

@@ -1,0 +1,40 @@
+package vllm
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"baton/engine/enginetest"
+)
+
+// BenchmarkStream is the cost of a token from the socket to the consumer, the
+// server's part included.
+func BenchmarkStream(b *testing.B) {
+	const tokens = 1000
+	event := `data: {"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":" of","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":[282]}]}` + "\n\n"
+	last := strings.Replace(event, `"finish_reason":null`, `"finish_reason":"length"`, 1) + "data: [DONE]\n\n"
+	c := clientOf(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range tokens - 1 {
+			io.WriteString(w, event)
+		}
+		io.WriteString(w, last)
+	}))
+	req := enginetest.NewRequest()
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for delta, err := range c.Generate(b.Context(), req) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n += len(delta.TokenIDs)
+		}
+		if n != tokens {
+			b.Fatal(n)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*tokens), "ns/token")
+}
