@@ -101,6 +101,9 @@ func TestForeignErrorsAreInternal(t *testing.T) {
 		"foreign error": func(_ context.Context, _ *backend.Request, yield func(backend.Delta, error) bool) {
 			yield(backend.Delta{}, errors.New("boom"))
 		},
+		"cancelled by nobody": func(_ context.Context, _ *backend.Request, yield func(backend.Delta, error) bool) {
+			yield(backend.Delta{}, &engine.Error{Kind: engine.Cancelled})
+		},
 		"quiet end": func(_ context.Context, _ *backend.Request, yield func(backend.Delta, error) bool) {},
 	} {
 		resp, raw := post(t, newRig(text).serve(t), chatPath, `{"model":"m","stream":true}`)

@@ -27,18 +27,17 @@ import (
 type fakePreparer struct{ calls atomic.Int64 }
 
 type fakeBody struct {
-	Model     string   `json:"model"`
-	N         int      `json:"n"`
-	Prompts   int      `json:"prompts"`
-	Stream    bool     `json:"stream"`
-	Usage     bool     `json:"usage"`
-	Continual bool     `json:"continual"`
-	IDs       bool     `json:"ids"`
-	Logprobs  bool     `json:"logprobs"`
-	Top       int      `json:"top"`
-	Echo      string   `json:"echo"`
-	Unknown   []string `json:"unknown"`
-	Panic     bool     `json:"panic"`
+	Model     string `json:"model"`
+	N         int    `json:"n"`
+	Prompts   int    `json:"prompts"`
+	Stream    bool   `json:"stream"`
+	Usage     bool   `json:"usage"`
+	Continual bool   `json:"continual"`
+	IDs       bool   `json:"ids"`
+	Logprobs  bool   `json:"logprobs"`
+	Top       int    `json:"top"`
+	Echo      string `json:"echo"`
+	Panic     bool   `json:"panic"`
 }
 
 // promptIDs is the prompt of every fake choice.
@@ -54,12 +53,15 @@ func (p *fakePreparer) Chat(id string, body []byte) (*preprocess.Prepared, *open
 		var m map[string]int
 		m["x"] = 1
 	}
+	if b.N > 128 {
+		return nil, &openai.Error{Status: 400, Message: "n must be at most 128.", Type: typeInvalidRequest, Param: "n"}
+	}
 	if b.Model != "m" && b.Model != "org/m" {
 		return nil, &openai.Error{Status: 404, Message: "No such model.", Type: typeInvalidRequest, Param: "model", Code: "model_not_found"}
 	}
 	out := &preprocess.Prepared{
 		Model: b.Model, Stream: b.Stream, IncludeUsage: b.Usage, ContinuousUsage: b.Continual, ReturnTokenIDs: b.IDs,
-		Logprobs: b.Logprobs, TopLogprobs: b.Top, PromptTokens: len(promptIDs) * b.Prompts, UnknownFields: b.Unknown,
+		Logprobs: b.Logprobs, TopLogprobs: b.Top, PromptTokens: len(promptIDs) * b.Prompts,
 	}
 	for i := range b.N * b.Prompts {
 		out.Choices = append(out.Choices, preprocess.Choice{
@@ -164,6 +166,13 @@ func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// count is how many requests are being answered.
+func (r *running) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.calls)
 }
 
 // A rig is a server with its fakes and where it can be looked at.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -55,6 +56,8 @@ type call struct {
 	choices  []*choice
 	model    *modelMetrics
 
+	guessedStream bool // of a request that was refused
+
 	firstToken sync.Once // of any choice
 }
 
@@ -99,17 +102,24 @@ func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 	}
 }
 
-// prepare makes choices of the body.
-func (c *call) prepare(body []byte) *openai.Error {
+// prepare makes choices of the body. A panic is refused here, so that it is
+// counted like every other end.
+func (c *call) prepare(body []byte) (refusal *openai.Error) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.server.logPanic(c.ids, v)
+			refusal = errInternal()
+		}
+	}()
 	prepare := c.server.preparer.Completion
 	if c.ep.chat {
 		prepare = c.server.preparer.Chat
 	}
 	p, refusal := prepare(c.ids.own, body)
 	if refusal != nil {
+		c.guess(body)
 		return refusal
 	}
-	c.server.ignored.warn(c.server.log, p.UnknownFields)
 	c.prepared = p
 	c.model = c.server.metrics.model(p.Model)
 	c.choices = make([]*choice, len(p.Choices))
@@ -117,6 +127,25 @@ func (c *call) prepare(body []byte) *openai.Error {
 		c.choices[i] = newChoice(c, i)
 	}
 	return nil
+}
+
+// maxGuessBytes bounds what is read of a body only to label its refusal.
+const maxGuessBytes = 1 << 20
+
+// guess looks for model and shape of a request that was refused, so that it is
+// counted with its model. A name that we do not know makes no label.
+func (c *call) guess(body []byte) {
+	if len(body) > maxGuessBytes {
+		return
+	}
+	var b struct {
+		Model  string
+		Stream bool
+	}
+	// Fields of other types leave the rest readable, and so does an error.
+	_ = json.Unmarshal(body, &b)
+	c.guessedStream = b.Stream
+	c.model = c.server.metrics.known(b.Model)
 }
 
 // answer runs the choices and sends what comes of them.
@@ -147,7 +176,12 @@ func finalError(ctx context.Context, err error) *engine.Error {
 	if e := engine.CauseOf(ctx); e != nil {
 		return e
 	}
-	return engine.AsError(err)
+	e := engine.AsError(err)
+	if e.Kind == engine.Cancelled {
+		// Nobody cancelled it. The client is there and must hear of it.
+		return &engine.Error{Kind: engine.Internal, WorkerID: e.WorkerID, Err: e}
+	}
+	return e
 }
 
 // clientLeft reports whether there is nobody to be told of e. The shutdown of
@@ -180,7 +214,7 @@ func (c *call) migrations() int {
 }
 
 func (c *call) requestType() string {
-	if c.prepared != nil && c.prepared.Stream {
+	if c.guessedStream || c.prepared != nil && c.prepared.Stream {
 		return "stream"
 	}
 	return "unary"
@@ -188,7 +222,10 @@ func (c *call) requestType() string {
 
 // refuse ends a request that never reached the pipeline.
 func (c *call) refuse(w http.ResponseWriter, e *openai.Error) {
-	c.server.metrics.countRefused(c.ep.label, errorType(e.Status))
+	if c.model == nil {
+		c.model = c.server.metrics.unknown()
+	}
+	c.model.count(c.ep.label, c.requestType(), errorType(e.Status))
 	c.server.log.Debug("request refused", c.logArgs(slog.Int("status", e.Status), slog.String("code", e.Code))...)
 	if e.Status == statusClientClosedRequest {
 		c.server.metrics.disconnected.Inc()

@@ -105,25 +105,9 @@ func TestPanicInPreparerIs500(t *testing.T) {
 	if resp, _ := post(t, ts, chatPath, `{"model":"m"}`); resp.StatusCode != 200 {
 		t.Error("the next request fails")
 	}
+	rig.wantEnd(t, "internal", 1)
 	if n := rig.running.count(); n != 0 {
 		t.Errorf("%d requests are still counted", n)
-	}
-}
-
-func TestUnknownFieldsAreNamedOnce(t *testing.T) {
-	rig := newRig(says("x"))
-	ts := rig.serve(t)
-	for range 3 {
-		post(t, ts, chatPath, `{"model":"m","unknown":["foo","bar\n"]}`)
-	}
-	if n := strings.Count(rig.log.String(), "field=foo"); n != 1 || !strings.Contains(rig.log.String(), "field=bar?") {
-		t.Errorf("foo is named %d times: %s", n, rig.log)
-	}
-	for i := range 1000 {
-		rig.ignored.warn(rig.Server.log, []string{fmt.Sprint("f", i)})
-	}
-	if n := len(rig.ignored.seen); n != maxIgnoredFields {
-		t.Errorf("%d names are remembered", n)
 	}
 }
 

@@ -121,9 +121,20 @@ func (m *metrics) model(name string) *modelMetrics {
 	return mm
 }
 
-// countRefused counts a request that was ended before its model was known.
-func (m *metrics) countRefused(endpoint, errorType string) {
-	m.requests.WithLabelValues(unknownModel, endpoint, "unary", "error", errorType).Inc()
+// known returns the series of a model if it has any, else nil.
+func (m *metrics) known(name string) *modelMetrics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.models[name]
+}
+
+// unknown returns what counts requests whose model is not known. They never run,
+// so there are no other series.
+func (m *metrics) unknown() *modelMetrics {
+	return &modelMetrics{
+		name:     unknownModel,
+		requests: m.requests.MustCurryWith(prometheus.Labels{"model": unknownModel}),
+	}
 }
 
 // count counts the end of a request; errorType is "" after a success.

@@ -146,6 +146,27 @@ func TestMetricsOfOneRequest(t *testing.T) {
 	}
 }
 
+// A refused request is counted with its model, if it names one that we know.
+func TestRefusedRequestsAreCounted(t *testing.T) {
+	rig := newRig(says("x"))
+	rig.AddModel("m")
+	ts := rig.serve(t)
+	for _, body := range []string{`{"model":"m","n":129,"stream":true}`, `{"model":"m","n":"x"}`, `{"model":"none"}`, `{"model":7}`, `{`} {
+		post(t, ts, chatPath, body)
+	}
+	for labels, want := range map[[3]string]float64{
+		{`model="m"`, `request_type="stream"`, `error_type="validation"`}:       1,
+		{`model="m"`, `request_type="unary"`, `error_type="validation"`}:        1,
+		{`model="unknown"`, `request_type="unary"`, `error_type="not_found"`}:   1,
+		{`model="unknown"`, `request_type="unary"`, `error_type="validation"`}:  2,
+		{`model="unknown"`, `request_type="stream"`, `error_type="validation"`}: 0,
+	} {
+		if got := rig.sum(t, "requests_total", labels[:]...); got != want {
+			t.Errorf("%v: %v, want %v", labels, got, want)
+		}
+	}
+}
+
 // queued_requests counts what waits for its first token, inflight_requests all.
 func TestGaugesWhileRunning(t *testing.T) {
 	first, last := make(chan struct{}), make(chan struct{})

@@ -26,7 +26,6 @@ type Server struct {
 
 	metrics *metrics
 	running running
-	ignored ignoredFields
 }
 
 // A Preparer makes a checked, tokenized request of a body. It is called on the

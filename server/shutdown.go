@@ -24,9 +24,6 @@ func (s *Server) BeginShutdown() { s.running.stop(false) }
 // RefuseNew makes new requests of the generation API a 503 with Retry-After.
 func (s *Server) RefuseNew() { s.running.stop(true) }
 
-// Running returns how many requests of the generation API are being answered.
-func (s *Server) Running() int { return s.running.count() }
-
 // Drain refuses new requests and waits until the running ones have ended. When
 // ctx ends before, it ends them, each with an honest error, and returns how many
 // there were.
@@ -99,12 +96,6 @@ func (r *running) isStopping() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stopping
-}
-
-func (r *running) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.calls)
 }
 
 // wait returns true when nothing runs, false when ctx ended before.
