@@ -233,22 +233,29 @@ func (d *demo) strike(ctx context.Context) error {
 	return nil
 }
 
-// status is the live line: who writes, who is dead, how far it is.
-func (d *demo) status() string {
-	var out strings.Builder
+// status is the live line: who writes, who is dead, how far it is. Many workers
+// are shown by their signs only, except the one that matters.
+func (d *demo) status() []span {
+	short := len(d.fleet.workers) > maxNamedWorkers
+	var line []span
 	for _, w := range d.fleet.workers {
+		sign, name, note, st, rest := "○", " "+w.name, "", dim, dim
 		switch {
 		case w.dead:
-			out.WriteString(d.screen.paint(red, "✗ "+w.name) + d.screen.paint(dim, " killed"))
+			sign, note, st = "✗", " killed", red
 		case w == d.writer && !d.due:
-			out.WriteString(d.screen.paint(w.style, "● "+w.name) + " writes")
-		default:
-			out.WriteString(d.screen.paint(dim, "○ "+w.name))
+			sign, note, st, rest = "●", " writes", w.style, plain
 		}
-		out.WriteString("   ")
+		if short && (w != d.writer || d.due) {
+			name, note = "", ""
+		}
+		line = append(line, span{sign + name, st}, span{note + "  ", rest})
 	}
-	return out.String() + d.screen.paint(dim, fmt.Sprintf("%d tokens", d.tokens))
+	return append(line, span{fmt.Sprintf(" %d tokens", d.tokens), dim})
 }
+
+// maxNamedWorkers have room for their names in the live line.
+const maxNamedWorkers = 3
 
 // askAgain puts the same question once more, for the text that nothing happened
 // to. Simulated workers answer while the first answer is still coming, so that

@@ -19,7 +19,7 @@ type screen struct {
 	w     io.Writer
 	color bool // NO_COLOR is not set
 	live  bool // w is a terminal
-	width int  // of the text, in columns
+	width int  // of the text and the live line, in columns
 
 	line   []span // the answer's last line
 	column int    // its width
@@ -94,7 +94,7 @@ func (s *screen) transient(text string) {
 }
 
 // begin starts an answer.
-func (s *screen) begin(status string) {
+func (s *screen) begin(status []span) {
 	s.line, s.word, s.column, s.drawn = nil, nil, 0, false
 	if s.live {
 		io.WriteString(s.w, "\x1b[?25l") // no cursor while the line moves
@@ -104,7 +104,7 @@ func (s *screen) begin(status string) {
 
 // add appends text to the answer, breaking lines between words, and shows the
 // live line.
-func (s *screen) add(text string, st style, status string) {
+func (s *screen) add(text string, st style, status []span) {
 	var out strings.Builder
 	for _, r := range text {
 		switch r {
@@ -179,7 +179,7 @@ func (s *screen) print(lines string) {
 
 // draw shows the line in the making and the live line. Without a terminal there
 // is neither: lines come out when they are complete.
-func (s *screen) draw(status string) {
+func (s *screen) draw(status []span) {
 	if !s.live {
 		return
 	}
@@ -191,7 +191,7 @@ func (s *screen) draw(status string) {
 	if s.column+spanWidth(word) > s.width { // it will move to the next line
 		word = nil
 	}
-	out.WriteString("\x1b[J" + margin + s.render(line) + s.render(word) + "\n\n" + margin + status)
+	out.WriteString("\x1b[J" + margin + s.render(line) + s.render(word) + "\n\n" + margin + s.render(cut(status, s.width)))
 	io.WriteString(s.w, out.String())
 	s.drawn = true
 }
@@ -219,6 +219,18 @@ func appendSpan(spans []span, text string, st style) []span {
 		return spans
 	}
 	return append(spans, span{text, st})
+}
+
+// cut takes what fits into so many columns: a live line that breaks could not be
+// taken away again.
+func cut(spans []span, columns int) []span {
+	var out []span
+	for _, sp := range spans {
+		letters := []rune(sp.text)
+		out = append(out, span{string(letters[:min(len(letters), columns)]), sp.style})
+		columns -= min(len(letters), columns)
+	}
+	return out
 }
 
 // spanWidth counts columns. Characters of two columns, which no simulated worker

@@ -11,12 +11,13 @@ const sampleAnswer = "The first sentence is short. The second one goes on for a 
 
 // play feeds the answer to a screen in pieces of n bytes, with a seam in the middle.
 func play(s *screen, n int) {
-	s.begin("status")
+	status := []span{{"status of many ", plain}, {"workers that is wider than the screen", red}}
+	s.begin(status)
 	for i := 0; i < len(sampleAnswer); i += n {
 		if i/n == len(sampleAnswer)/n/2 {
 			s.mark()
 		}
-		s.add(sampleAnswer[i:min(i+n, len(sampleAnswer))], "36", "status")
+		s.add(sampleAnswer[i:min(i+n, len(sampleAnswer))], "36", status)
 	}
 	s.end()
 }
