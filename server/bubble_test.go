@@ -51,7 +51,9 @@ func inBubble(t *testing.T, text Generator, change func(*Config), f func(t *test
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(text, change)
 		network := &pipeNet{conns: make(chan net.Conn), closed: make(chan struct{})}
-		srv := &http.Server{Handler: rig.Handler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+		srv := &http.Server{Handler: rig.Handler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: &http.Protocols{}}
+		srv.Protocols.SetHTTP1(true)
+		srv.Protocols.SetUnencryptedHTTP2(true)
 		go srv.Serve(network)
 		f(t, rig, network.dial)
 		srv.Close()
@@ -225,6 +227,32 @@ func TestSlowClientGetsAll(t *testing.T) {
 			}
 		}
 		if s := readStrict(t, raw, "chat.completion.chunk"); !s.done || s.text(0) != strings.Repeat("x", 20) {
+			t.Errorf("stream %s", raw)
+		}
+	})
+}
+
+// On HTTP/2 a passed deadline resets the stream, even in silence, so none is
+// left behind: neither that of writing nor that of the body.
+func TestHTTP2StreamOutlivesDeadlines(t *testing.T) {
+	change := func(c *Config) { c.WriteTimeout = 8 * time.Second }
+	inBubble(t, waits(time.Second, 10*time.Minute), change, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		transport := &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return dial(), nil },
+			Protocols:   &http.Protocols{},
+		}
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		defer transport.CloseIdleConnections()
+		resp, err := (&http.Client{Transport: transport}).Post("http://x"+chatPath, "application/json", strings.NewReader(`{"model":"m","stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(resp.Body)
+		if err != nil || resp.ProtoMajor != 2 {
+			t.Errorf("HTTP/%d: %v", resp.ProtoMajor, err)
+		}
+		if s := readStrict(t, raw, "chat.completion.chunk"); !s.done || s.text(0) != "xx" {
 			t.Errorf("stream %s", raw)
 		}
 	})
