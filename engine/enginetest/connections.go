@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"slices"
@@ -110,6 +111,39 @@ func (s suite) staleConnection(t *testing.T) {
 			})
 		})
 	}
+}
+
+// sharedConnection: an answer that has come to its end gives its connection back.
+// What its consumer does afterwards must not touch the next request on it.
+func (s suite) sharedConnection(t *testing.T) {
+	inBubbleReplies(t, s.newClient, func(n int) Reply {
+		if n == 0 {
+			return Reply{Pieces: []string{s.steps(1)}} // ends too early, but properly
+		}
+		return Reply{Pieces: strings.SplitAfter(s.whole(), "\n\n"), Pause: time.Second}
+	}, func(w *worker) {
+		next, stop := iter.Pull2(w.client.Generate(w.Context(), NewRequest()))
+		defer stop()
+		var ids []engine.TokenID
+		for _, err := range w.client.Generate(w.Context(), NewRequest()) {
+			if err != nil {
+				delta, err, _ := next() // on the connection that has just become free
+				if err != nil {
+					w.Fatal(err)
+				}
+				ids = append(ids, delta.TokenIDs...)
+			}
+		}
+		for delta, err, ok := next(); ok; delta, err, ok = next() {
+			if err != nil {
+				w.Fatalf("the second request: %v", err)
+			}
+			ids = append(ids, delta.TokenIDs...)
+		}
+		if !slices.Equal(ids, scriptIDs) || w.network.Made() != 1 {
+			w.Errorf("ids %v over %d connections", ids, w.network.Made())
+		}
+	})
 }
 
 // leaving: when the range statement has returned, the connection is closed.

@@ -67,7 +67,7 @@ func (r *Response) Read(p []byte) (int, error) {
 // engines that promise a sign of life in shorter intervals.
 func (r *Response) LimitSilence(d time.Duration) {
 	r.limit = d
-	r.silence = time.AfterFunc(d, r.closeConn)
+	r.silence = time.AfterFunc(d, r.cancel)
 	r.silence.Stop()
 }
 
@@ -75,37 +75,34 @@ func (r *Response) LimitSilence(d time.Duration) {
 // rest of the body is not judged. The connection is kept if the body ends at
 // once, else closed.
 func (r *Response) Finish() {
-	if r.body == nil {
-		return
-	}
-	if !r.eof {
-		late := time.AfterFunc(restWait, r.closeConn)
+	if r.body != nil && !r.eof {
+		late := time.AfterFunc(restWait, r.cancel)
 		_, err := io.CopyN(io.Discard, r.body, maxRestBytes)
-		if inTime := late.Stop(); !inTime || err != io.EOF {
-			r.Abort()
-			return
-		}
+		late.Stop()
+		r.eof = err == io.EOF
 	}
-	r.body.Close()
-	r.body = nil
-	r.cancel()
+	r.Abort()
 }
 
 // Abort closes the answer's connection before it returns, which tells the worker
-// to stop. It does nothing after Finish.
+// to stop. After Finish, and after the body's end, it only tidies up: the
+// connection is kept then, and may already carry another request.
 func (r *Response) Abort() {
 	r.cancel()
-	if r.body != nil {
-		r.body.Close()
-		r.body = nil
+	if r.body == nil {
+		return
+	}
+	r.body.Close()
+	r.body = nil
+	if !r.eof {
 		// Closing the body leaves the closing of the connection to a goroutine
 		// of net/http. The promise is that it is closed now.
 		r.closeConn()
 	}
 }
 
-// closeConn closes the connection under everything else. Unlike the other
-// methods it may be called from any goroutine.
+// closeConn closes the connection under everything else. It must not be called
+// once the body has ended.
 func (r *Response) closeConn() {
 	r.mu.Lock()
 	conn := r.conn

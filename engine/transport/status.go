@@ -96,7 +96,7 @@ func (r *Response) StatusError() *engine.Error {
 // StatusErrorComplaint is StatusError for clients that have to look at the
 // complaint too, for instance at its type.
 func (r *Response) StatusErrorComplaint() (*engine.Error, Complaint) {
-	late := time.AfterFunc(errorBodyWait, r.closeConn)
+	late := time.AfterFunc(errorBodyWait, r.cancel)
 	body, _ := io.ReadAll(io.LimitReader(r, maxErrorBytes)) // half a body is better than none
 	late.Stop()
 	r.Finish()
