@@ -24,9 +24,8 @@ type Engine struct {
 
 	mu       sync.Mutex // guards what follows
 	requests []engine.Request
-	dead     chan struct{} // closed when the worker is killed
-	killed   bool          // streams are cut
-	gone     bool          // requests are refused
+	dead     chan struct{} // closed when the worker is killed: streams are cut
+	vanished chan struct{} // closed when it vanishes: streams are silent
 	health   error         // what Health says of a living worker
 	stats    Stats
 }
@@ -46,9 +45,10 @@ type Stats struct {
 	Tokens   int `json:"tokens"`   // delivered
 }
 
-// New returns a worker.
+// New returns a worker. For a virtual clock, call it within the bubble of
+// testing/synctest that it is used in.
 func New(config Config) *Engine {
-	e := &Engine{config: config.withDefaults(), dead: make(chan struct{})}
+	e := &Engine{config: config.withDefaults(), dead: make(chan struct{}), vanished: make(chan struct{})}
 	e.faults.set(config.Faults)
 	return e
 }
@@ -56,7 +56,7 @@ func New(config Config) *Engine {
 // Generate implements engine.Engine.
 func (e *Engine) Generate(ctx context.Context, req *engine.Request) engine.Stream {
 	return func(yield func(engine.Delta, error) bool) {
-		dead, gone := e.begin(req)
+		dead, vanished := e.begin(req)
 		outcome := &e.stats.Failed
 		defer func() { e.end(outcome) }()
 		switch {
@@ -64,11 +64,11 @@ func (e *Engine) Generate(ctx context.Context, req *engine.Request) engine.Strea
 			outcome = &e.stats.Aborted
 			yield(engine.Delta{}, engine.CauseOf(ctx))
 			return
-		case gone:
+		case closed(dead) || closed(vanished):
 			yield(engine.Delta{}, e.fail(engine.CannotConnect, syscall.ECONNREFUSED))
 			return
 		}
-		r := &run{e: e, ctx: ctx, dead: dead, fault: e.faults.take(req.ID), yield: yield}
+		r := &run{e: e, ctx: ctx, dead: dead, vanished: vanished, fault: e.faults.take(req.ID), yield: yield}
 		err := r.generate(req)
 		switch {
 		case err == nil:
@@ -89,7 +89,7 @@ var (
 	errQuiet = errors.New("quiet end")
 )
 
-func (e *Engine) begin(req *engine.Request) (dead chan struct{}, gone bool) {
+func (e *Engine) begin(req *engine.Request) (dead, vanished <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requests = append(e.requests, copyRequest(req))
@@ -98,7 +98,7 @@ func (e *Engine) begin(req *engine.Request) (dead chan struct{}, gone bool) {
 	}
 	e.stats.Started++
 	e.stats.Running++
-	return e.dead, e.gone
+	return e.dead, e.vanished
 }
 
 func (e *Engine) end(outcome *int) {
@@ -114,11 +114,11 @@ func (e *Engine) fail(kind engine.Kind, cause error) *engine.Error {
 
 // A run is one request on its way through the worker.
 type run struct {
-	e     *Engine
-	ctx   context.Context
-	dead  <-chan struct{}
-	fault *Fault
-	yield func(engine.Delta, error) bool
+	e              *Engine
+	ctx            context.Context
+	dead, vanished <-chan struct{}
+	fault          *Fault
+	yield          func(engine.Delta, error) bool
 
 	timer *time.Timer
 }
@@ -159,11 +159,24 @@ func (r *run) deliver(d engine.Delta) error {
 	r.e.mu.Lock()
 	r.e.stats.Tokens += len(d.TokenIDs)
 	r.e.mu.Unlock()
-	if !r.yield(d, nil) {
+	more := r.yield(d, nil)
+	// The slices were the caller's until now. One that still reads them, against
+	// the contract, shall see nonsense rather than be right by chance.
+	for i := range d.TokenIDs {
+		d.TokenIDs[i] = spoiled
+	}
+	for i := range d.Logprobs {
+		clear(d.Logprobs[i].Top)
+		d.Logprobs[i] = engine.TokenLogprob{ID: spoiled}
+	}
+	if !more {
 		return errLeft
 	}
 	return nil
 }
+
+// spoiled is the id in a delta whose time is over.
+const spoiled engine.TokenID = -1 << 31
 
 // wait takes d of time. It returns an error when the caller has left or the
 // worker died meanwhile; for d = 0 it only looks.
@@ -183,6 +196,8 @@ func (r *run) wait(d time.Duration) error {
 			return engine.CauseOf(r.ctx)
 		case <-r.dead:
 			return r.e.fail(engine.Disconnected, io.ErrUnexpectedEOF)
+		case <-r.vanished:
+			return r.silence()
 		default:
 			return nil
 		}
@@ -190,6 +205,8 @@ func (r *run) wait(d time.Duration) error {
 	select {
 	case <-elapsed:
 		return nil
+	case <-r.vanished:
+		return r.silence()
 	case <-r.ctx.Done():
 		return engine.CauseOf(r.ctx)
 	case <-r.dead:
@@ -259,7 +276,7 @@ func (r *run) strike(p *producer) (bool, error) {
 	case FaultStall:
 		return true, r.silence()
 	case FaultVanish:
-		e.vanish()
+		e.Vanish()
 		return true, r.silence()
 	case FaultFreeze, FaultPause:
 		if f.Kind == FaultFreeze && f.Delay == 0 {
@@ -303,27 +320,29 @@ func (r *run) strike(p *producer) (bool, error) {
 func (e *Engine) Kill() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.killed {
+	if !closed(e.dead) {
 		close(e.dead)
 	}
-	e.killed, e.gone = true, true
 }
 
-// vanish refuses later requests and leaves the running ones alone.
-func (e *Engine) vanish() {
+// Vanish makes the worker do what live ones do on SIGTERM: its streams are
+// silent, later requests fail with CannotConnect.
+func (e *Engine) Vanish() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.gone = true
+	if !closed(e.vanished) {
+		close(e.vanished)
+	}
 }
 
-// Revive brings a killed worker back.
+// Revive brings back a worker that was killed or has vanished. Its streams of
+// before stay as they are.
 func (e *Engine) Revive() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.killed {
-		e.dead = make(chan struct{})
+	if closed(e.dead) || closed(e.vanished) {
+		e.dead, e.vanished = make(chan struct{}), make(chan struct{})
 	}
-	e.killed, e.gone = false, false
 }
 
 // SetFaults replaces the faults; their counts begin anew.
@@ -377,7 +396,7 @@ func (e *Engine) Health(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.gone {
+	if closed(e.dead) || closed(e.vanished) {
 		return e.fail(engine.CannotConnect, syscall.ECONNREFUSED)
 	}
 	return e.health

@@ -303,3 +303,46 @@ func TestParseFault(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestVanishSilencesAllStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Config{MeanLength: -1, Gap: time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		done := make(chan outcome)
+		for range 2 {
+			go func() { done <- collect(ctx, e, request(prompt, 100)) }()
+		}
+		time.Sleep(5500 * time.Millisecond)
+		e.Vanish()
+		for range 2 {
+			if o := <-done; o.err == nil || o.err.Kind != engine.TimedOut || len(o.ids) != 6 || o.took != time.Hour {
+				t.Errorf("%d ids, %v after %v", len(o.ids), o.err, o.took)
+			}
+		}
+		if o := collect(t.Context(), e, request(prompt, 3)); o.err == nil || o.err.Kind != engine.CannotConnect {
+			t.Errorf("later: %v", o.err)
+		}
+		e.Revive()
+		if o := collect(t.Context(), e, request(prompt, 3)); o.err != nil {
+			t.Errorf("revived: %v", o.err)
+		}
+	})
+}
+
+func TestKeptSlicesAreSpoiled(t *testing.T) {
+	req := request(prompt, 5)
+	req.Output.Logprobs = true
+	var kept []engine.Delta
+	for d := range New(Config{MeanLength: -1}).Generate(t.Context(), req) {
+		if d.TokenIDs[0] < 0 {
+			t.Error("a delta is spoiled while it is valid")
+		}
+		kept = append(kept, d)
+	}
+	for _, d := range kept {
+		if d.TokenIDs[0] >= 0 || d.Logprobs[0].ID >= 0 {
+			t.Error("a delta of before can still be read")
+		}
+	}
+}

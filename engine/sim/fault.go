@@ -58,7 +58,8 @@ const (
 	// FaultStall says nothing more, for ever; llama.cpp's pings go on.
 	FaultStall FaultKind = "stall"
 	// FaultVanish stalls all streams and closes the listener, as vLLM and
-	// llama.cpp do on SIGTERM. Token level: stalls, and later requests are refused.
+	// llama.cpp do on SIGTERM. Token level: all streams are silent, later
+	// requests are refused.
 	FaultVanish FaultKind = "vanish"
 	// FaultFreeze stops the whole worker, as SIGSTOP does: no pings, /health
 	// hangs, for Delay or for ever. Token level: only this stream is silent.

@@ -13,7 +13,7 @@ type lexicon struct {
 	class map[engine.TokenID]class
 
 	determiners, possessives, pronouns, openers, numerals []engine.TokenID
-	adjectives, nouns                                     [2][]engine.TokenID // by how they sound: consonant, vowel
+	adjectives, nouns                                     bySound
 	plurals, transitive, intransitive, adverbs            []engine.TokenID
 	prepositions, conjunctions                            []engine.TokenID
 
@@ -76,8 +76,8 @@ func newLexicon(v *vocabulary) *lexicon {
 	l.adverbs = list(toymodel.Adverbs, adverb)
 	l.prepositions = list(toymodel.Prepositions, preposition)
 	l.conjunctions = list(toymodel.Conjunctions, conjunction)
-	l.adjectives = bySound(v, list(toymodel.Adjectives, adjective))
-	l.nouns = bySound(v, list(toymodel.Nouns, noun))
+	l.adjectives = newBySound(v, list(toymodel.Adjectives, adjective))
+	l.nouns = newBySound(v, list(toymodel.Nouns, noun))
 
 	l.stop, l.comma, l.paragraph, l.a, l.an = v.ids["."], v.ids[","], v.ids["\n\n"], v.ids[" a"], v.ids[" an"]
 	l.class[l.comma] = comma
@@ -94,16 +94,21 @@ func newLexicon(v *vocabulary) *lexicon {
 }
 
 // bySound parts the words that want "a" from those that want "an".
-func bySound(v *vocabulary, ids []engine.TokenID) (parts [2][]engine.TokenID) {
+type bySound struct {
+	all, consonant, vowel []engine.TokenID
+}
+
+func newBySound(v *vocabulary, ids []engine.TokenID) bySound {
+	s := bySound{all: ids}
 	for _, id := range ids {
 		w := strings.TrimSpace(v.pieces[id])
-		sound := 0
 		if strings.ContainsRune("aeiou", rune(w[0])) && w != "useful" || w == "hour" || w == "honest" {
-			sound = 1
+			s.vowel = append(s.vowel, id)
+		} else {
+			s.consonant = append(s.consonant, id)
 		}
-		parts[sound] = append(parts[sound], id)
 	}
-	return parts
+	return s
 }
 
 // A grammar is where in a sentence the sequence stands. It is a function of the
@@ -211,11 +216,11 @@ func (g grammar) next(l *lexicon, d *draw, c *Config) (engine.TokenID, bool) {
 		return g.nominal(l, d), true
 	case wantNoun:
 		if d.one(3) {
-			return one(g.sounding(l.adjectives, l, d))
+			return one(g.sounding(l.adjectives, l))
 		}
-		return one(g.sounding(l.nouns, l, d))
+		return one(g.sounding(l.nouns, l))
 	case wantHead:
-		return one(l.nouns[d.below(2)])
+		return one(l.nouns.all)
 	case wantPlural:
 		return one(l.plurals)
 	case wantConjunction:
@@ -258,14 +263,14 @@ func (g grammar) nominal(l *lexicon, d *draw) engine.TokenID {
 }
 
 // sounding returns the words that fit the article before them.
-func (g grammar) sounding(parts [2][]engine.TokenID, l *lexicon, d *draw) []engine.TokenID {
+func (g grammar) sounding(words bySound, l *lexicon) []engine.TokenID {
 	switch g.article {
 	case l.a:
-		return parts[0]
+		return words.consonant
 	case l.an:
-		return parts[1]
+		return words.vowel
 	}
-	return parts[d.below(2)]
+	return words.all
 }
 
 // goOn draws what follows a clause that could end here.

@@ -265,7 +265,7 @@ func TestVLLMCompletionsFollowTheTranscripts(t *testing.T) {
 	compare(t, "vllm/completions-during-drain.sse", call(nil), 0)
 
 	config.MeanLength = 6
-	s, url = start(t, config)
+	_, url = start(t, config)
 	url += vllmCompletions
 	compare(t, "vllm/completions-eos.sse", call(jsonObject{"stream_options": usage, "max_tokens": 50, "prompt": endingAfter(t, config, 2, 4)}), 0)
 }
