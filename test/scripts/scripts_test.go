@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +47,7 @@ func TestScripts(t *testing.T) {
 			"killbusy": killBusy,
 			"signal":   sendSignal,
 			"ended":    ended,
+			"await":    await,
 			"occupy":   occupy,
 		},
 		Condition: func(cond string) (bool, error) {
@@ -213,25 +213,33 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(background(ts, args[1]).Process.Signal(s))
 }
 
-// ended PATTERN fails if a process whose command line matches PATTERN is still
-// there; it looks at /proc, and passes where there is none.
+// ended FILE fails if one of the processes is still there that the demo's output
+// in FILE ("stdout" = of the last command) names.
 func ended(ts *testscript.TestScript, neg bool, args []string) {
-	pattern := regexp.MustCompile(args[0])
+	pids := regexp.MustCompile(`process (\d+)`).FindAllStringSubmatch(ts.ReadFile(args[0]), -1)
+	if len(pids) < 3 {
+		ts.Fatalf("%s names %d processes, want two workers and a frontend at least", args[0], len(pids))
+	}
+	for _, m := range pids {
+		pid, err := strconv.Atoi(m[1])
+		ts.Check(err)
+		if p, err := os.FindProcess(pid); err == nil && p.Signal(syscall.Signal(0)) == nil {
+			ts.Fatalf("process %d outlives the demo", pid)
+		}
+	}
+}
+
+// await FILE REGEXP polls until the file matches.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	want := regexp.MustCompile(args[1])
 	deadline := time.Now().Add(patience)
 	for {
-		left := ""
-		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, path := range lines {
-			line, _ := os.ReadFile(path)
-			if text := strings.ReplaceAll(string(line), "\x00", " "); pattern.MatchString(text) {
-				left = text
-			}
-		}
-		if left == "" {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		if want.Match(text) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("still running: %s", left)
+			ts.Fatalf("%s does not match %s (%v): %s", args[0], args[1], err, text)
 		}
 		time.Sleep(20 * time.Millisecond) // polls a real process
 	}
