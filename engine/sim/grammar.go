@@ -41,7 +41,8 @@ const (
 	conjunction
 	comma
 	fullStop
-	lineEnd // and special tokens: the text begins anew
+	lineEnd // the text begins anew
+	control // special tokens: another text begins
 )
 
 func newLexicon(v *vocabulary) *lexicon {
@@ -87,7 +88,7 @@ func newLexicon(v *vocabulary) *lexicon {
 	l.class[v.ids["\n"]], l.class[l.paragraph] = lineEnd, lineEnd
 	for id, special := range v.special {
 		if special {
-			l.class[engine.TokenID(id)] = lineEnd
+			l.class[engine.TokenID(id)] = control
 		}
 	}
 	return l
@@ -118,6 +119,8 @@ type grammar struct {
 	role    role
 	article engine.TokenID // " a" or " an" just before; 0 = neither
 	clauses int            // of this sentence, so that it comes to an end
+
+	sentences int // of this text, so that it does not come to an end at once
 }
 
 type state uint8
@@ -154,10 +157,12 @@ func (g grammar) after(l *lexicon, id engine.TokenID) grammar {
 	}
 	g.article = article
 	switch l.class[id] {
-	case lineEnd:
+	case control:
 		return grammar{state: fresh}
+	case lineEnd:
+		return grammar{state: fresh, sentences: g.sentences}
 	case fullStop:
-		return grammar{state: between}
+		return grammar{state: between, sentences: g.sentences + 1}
 	case comma:
 		if g.state == afterOpener {
 			g.state = wantNominal
@@ -189,9 +194,18 @@ func (g grammar) after(l *lexicon, id engine.TokenID) grammar {
 	return g
 }
 
-// sentenceTokens is about how long a sentence is; it turns the mean length of
-// answers into a chance per sentence.
+// sentenceTokens is about how long a sentence is.
 const sentenceTokens = 13
+
+// ends draws whether an answer ends after so many sentences: not in the first
+// half of the mean length, and then at any sentence with the same chance.
+func (g grammar) ends(d *draw, c *Config) bool {
+	if c.MeanLength < 0 || len(c.EOS) == 0 {
+		return false
+	}
+	half := c.MeanLength / sentenceTokens / 2
+	return g.sentences > half && d.one(max(1, half))
+}
 
 // next draws the token that may follow.
 func (g grammar) next(l *lexicon, d *draw, c *Config) (engine.TokenID, bool) {
@@ -204,7 +218,7 @@ func (g grammar) next(l *lexicon, d *draw, c *Config) (engine.TokenID, bool) {
 		return l.bare[g.first(l, d)], true
 	case between:
 		switch {
-		case c.MeanLength > 0 && len(c.EOS) > 0 && d.one(max(1, c.MeanLength/sentenceTokens)):
+		case g.ends(d, c):
 			return one(c.EOS[:1])
 		case d.one(5):
 			return l.paragraph, true
