@@ -52,6 +52,9 @@ func (s suite) connections(t *testing.T) {
 			inBubble(t, newClient, Reply{Raw: test.raw}, func(w *worker) {
 				o := w.generate(w.Context(), NewRequest())
 				wantKind(t, o, test.kind)
+				if len(w.requests) > 1 {
+					t.Errorf("the request was sent %d times; a new connection that dies is no reason to repeat it", len(w.requests))
+				}
 				if test.kind == engine.ConnectionTimeout && o.took != 3*time.Second {
 					t.Errorf("it took %v, the connect timeout is 3s", o.took)
 				}

@@ -96,6 +96,9 @@ func (c *Client) generate(ctx context.Context, req *engine.Request) engine.Strea
 
 // start sends the request and returns the answer once it is a stream.
 func (c *Client) start(ctx context.Context, req *engine.Request) (*transport.Response, error) {
+	if req.Stop.MaxTokens < 1 {
+		return nil, c.link.Error(engine.Internal, "a budget of %d tokens: the engine would give one", req.Stop.MaxTokens)
+	}
 	body, err := completionBody(req, true)
 	if err != nil {
 		return nil, c.link.Error(engine.Internal, "encode request: %w", err)
@@ -167,6 +170,10 @@ func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
 func (a *answer) take(ctx context.Context) (engine.Delta, *engine.Error) {
 	link, f := a.client.link, &a.frame
 	if !f.counted { // very old servers do not count
+		if len(f.ids) == 0 && !f.final && len(f.content) > len(`""`) {
+			// Going on would turn an answer into an empty one.
+			return engine.Delta{}, link.Error(engine.WorkerMisconfigured, "the server sends text without token ids; a newer llama.cpp is needed")
+		}
 		f.predicted = a.predicted + len(f.ids)
 	}
 	if f.predicted == 0 && !f.final {
@@ -180,8 +187,8 @@ func (a *answer) take(ctx context.Context) (engine.Delta, *engine.Error) {
 	switch {
 	case lost == 0:
 	case f.final:
-		if len(f.ids) > 0 {
-			return engine.Delta{}, link.Error(engine.ProtocolError, "%d ids are missing before the final event", lost)
+		if len(f.ids) > 0 || lost > maxLost {
+			return engine.Delta{}, link.Error(engine.ProtocolError, "%d ids are missing at the end", lost)
 		}
 	case len(f.ids) == 0 && len(f.content) <= len(`""`):
 		return engine.Delta{}, nil // nothing to reconstruct from yet

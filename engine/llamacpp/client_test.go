@@ -57,6 +57,10 @@ func TestStreams(t *testing.T) {
 		{"stop string", []string{partialEvent("a", id(5), 1), finalEvent("word", 1)}, nil, id(5), "", engine.ProtocolError},
 		{"no stop type", []string{partialEvent("a", id(5), 1), finalEvent("none", 1)}, nil, id(5), "", engine.EngineError},
 		{"without counters", []string{`{"content":"a","tokens":[5],"stop":false}`, `{"content":"b","tokens":[6],"stop":false}`, `{"content":"","stop":true,"stopped_eos":false,"stopped_word":false,"stopped_limit":true}`}, nil, id(5, 6), engine.FinishLength, 0},
+		{"text without ids", []string{`{"content":"Hi","stop":false}`, `{"content":"","stop":true,"stop_type":"eos","tokens_predicted":1}`}, nil, nil, "", engine.WorkerMisconfigured},
+		{"counted text without ids", []string{`{"content":"Hi","stop":false,"tokens_predicted":1}`}, nil, nil, "", engine.ProtocolError},
+		{"very many missing at the end", []string{finalEvent("eos", 200)}, nil, nil, "", engine.ProtocolError},
+		{"no budget", nil, func(r *engine.Request) { r.Stop.MaxTokens = 0 }, nil, "", engine.Internal},
 		{"no characters in a long time", []string{partialEvent("\ufffdb", id(6), 2), finalEvent("limit", 2)}, nil, id(15107, 6), engine.FinishLength, 0},
 	}
 	// The last case needs pieces that the transcripts' vocabulary does not have.

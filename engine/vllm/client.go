@@ -90,6 +90,10 @@ func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
 			complaint, _ := transport.ParseComplaint(event.Data)
 			return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
 		}
+		if a.frame.textOnly {
+			// Going on would turn an answer into an empty one.
+			return engine.Delta{}, a.link.Error(engine.WorkerMisconfigured, "the server sends text without token ids; vLLM 0.10.2 or newer is needed")
+		}
 		finish, ok := finishReason(a.frame.finish)
 		if !ok {
 			return engine.Delta{}, a.link.Error(engine.EngineError, "the engine ended the request with finish reason %q", a.frame.finish)

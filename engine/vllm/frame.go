@@ -17,6 +17,7 @@ type frame struct {
 	logprobs []engine.TokenLogprob // one per id, if asked for
 	finish   []byte                // the finish reason; nil = none
 	failed   bool                  // the event is an error object
+	textOnly bool                  // there is text, but no list of ids
 
 	scanner jsonframe.Scanner
 	choices int
@@ -73,7 +74,7 @@ func (f *frame) decode(data []byte, output engine.OutputOptions) error {
 }
 
 func (f *frame) reset() {
-	f.ids, f.logprobs, f.finish, f.failed, f.choices = f.ids[:0], f.logprobs[:0], nil, false, 0
+	f.ids, f.logprobs, f.finish, f.failed, f.textOnly, f.choices = f.ids[:0], f.logprobs[:0], nil, false, false, 0
 	f.resetLogprobs()
 }
 
@@ -93,18 +94,22 @@ func (f *frame) readChoices(output engine.OutputOptions) {
 		if !s.Object() {
 			continue
 		}
+		text, ids := false, false
 		for {
 			key, ok := s.Key()
 			if !ok {
 				break
 			}
 			switch string(key) {
+			case "text":
+				raw := s.Raw()
+				text = len(raw) > len(`""`) && raw[0] == '"'
 			case "index":
 				if i := s.Int(); i != 0 {
 					s.Fail("choice %d of a request for one", i)
 				}
 			case "token_ids":
-				f.readIDs()
+				ids = f.readIDs()
 			case "finish_reason":
 				f.finish = nil
 				if !s.Null() {
@@ -120,14 +125,16 @@ func (f *frame) readChoices(output engine.OutputOptions) {
 				s.Skip()
 			}
 		}
+		f.textOnly = text && !ids
 	}
 }
 
-func (f *frame) readIDs() {
+// readIDs reports false for null.
+func (f *frame) readIDs() bool {
 	s := &f.scanner
 	f.ids = f.ids[:0]
 	if !s.Array() {
-		return
+		return false
 	}
 	for s.Element() {
 		id := s.Int32()
@@ -136,6 +143,7 @@ func (f *frame) readIDs() {
 		}
 		f.ids = append(f.ids, id)
 	}
+	return true
 }
 
 // readLogprobs reads both forms: the parallel lists of /v1/completions, whose

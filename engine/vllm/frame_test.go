@@ -28,6 +28,8 @@ func TestLogprobForms(t *testing.T) {
 		{"generate", `"token_ids":[282,7],"logprobs":{"content":[{"token_id":282,"logprob":-1.5,"rank":2,"top_logprobs":[{"token_id":282,"logprob":-1.5,"rank":2},{"token_id":28,"logprob":-0.5,"rank":1}]},{"token_id":7,"logprob":-3,"rank":1,"top_logprobs":[]}]}`, want},
 		{"older generate", `"token_ids":[282,7],"logprobs":{"content":[{"token":"token_id:282","logprob":-1.5,"bytes":null,"top_logprobs":[{"token":"token_id:28","logprob":-0.5},{"token":"token_id:282","logprob":-1.5}]},{"token":"token_id:7","logprob":-3,"bytes":null,"top_logprobs":null}]}`, want},
 		{"tokens as text", `"token_ids":[282],"logprobs":{"token_logprobs":[-1.5],"tokens":[" of"],"top_logprobs":[{" of":-1.5}]}`, []engine.TokenLogprob{{ID: 282, Logprob: -1.5}}},
+		{"one", `"token_ids":[1],"logprobs":{"tokens":["token_id:1"],"token_logprobs":[-1]}`, []engine.TokenLogprob{{ID: 1, Logprob: -1}}},
+		{"none after one", `"token_ids":[1]`, []engine.TokenLogprob{{ID: 1, Logprob: missing}}},
 		{"numbers that are none", `"token_ids":[1,2,3,4,5],"logprobs":{"token_logprobs":[NaN,-Infinity,null,-9999.0,-3.4e38],"tokens":["token_id:1","token_id:2","token_id:3","token_id:4","token_id:5"],"top_logprobs":[{"token_id:1":-Infinity},null,null,null,null]}`,
 			[]engine.TokenLogprob{{ID: 1, Logprob: missing, Top: []engine.TopLogprob{{ID: 1, Logprob: missing}}}, {ID: 2, Logprob: missing}, {ID: 3, Logprob: missing}, {ID: 4, Logprob: missing}, {ID: 5, Logprob: missing}}},
 		{"none", `"token_ids":[1],"logprobs":null`, []engine.TokenLogprob{{ID: 1, Logprob: missing}}},

@@ -203,3 +203,19 @@ func TestRepetitionIsAStop(t *testing.T) {
 		}
 	}
 }
+
+// A server that is too old to send ids must not look like one that has nothing
+// to say.
+func TestTextWithoutIDs(t *testing.T) {
+	for _, ids := range []string{"", `"token_ids":null,`} {
+		h := func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: %s\n\n", `{"choices":[{"index":0,`+ids+`"text":"Hi","finish_reason":"stop"}]}`)
+		}
+		for delta, err := range clientOf(t, http.HandlerFunc(h)).Generate(t.Context(), enginetest.NewRequest()) {
+			if err == nil || engine.AsError(err).Kind != engine.WorkerMisconfigured {
+				t.Errorf("%q: %v, %v", ids, delta, err)
+			}
+		}
+	}
+}
