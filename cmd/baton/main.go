@@ -1,10 +1,3 @@
-// Baton is a frontend with an OpenAI-compatible API for self-hosted workers of
-// language models. It carries a running answer from a dying worker to a living
-// one.
-//
-// This package holds what is left to a main: the subcommands, the wiring of the
-// pipeline (serve.go), the start and stop of the process (lifecycle.go), and the
-// demo, which shows all of it with real processes.
 package main
 
 import (
