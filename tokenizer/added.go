@@ -33,6 +33,7 @@ type addedSet struct {
 	tokens []addedToken
 	nodes  []addedNode
 	root   [256]int32 // the node after a first byte, 0 if no token begins so
+	firsts []byte     // those first bytes
 }
 
 type addedNode struct {
@@ -57,6 +58,7 @@ func (s *addedSet) add(form string, token addedToken) {
 	at := &s.root[form[0]]
 	if *at == 0 {
 		*at = s.newNode()
+		s.firsts = append(s.firsts, form[0])
 	}
 	n := *at
 	for i := 1; i < len(form); i++ {
@@ -95,10 +97,10 @@ type addedFinder struct {
 
 // next returns the next match; not ok if there is none.
 func (f *addedFinder) next() addedMatch {
-	for f.at < len(f.text) {
-		if f.set.root[f.text[f.at]] == 0 {
-			f.at++
-			continue
+	for {
+		f.at = f.set.nextFirst(f.text, f.at)
+		if f.at == len(f.text) {
+			return addedMatch{}
 		}
 		token, size := f.set.longestAt(f.text[f.at:])
 		if token == nil {
@@ -119,7 +121,25 @@ func (f *addedFinder) next() addedMatch {
 		f.end = end
 		return addedMatch{start, end, int32(token.ID), true}
 	}
-	return addedMatch{}
+}
+
+// nextFirst returns where, from at on, a byte stands that a token begins with,
+// len(text) if there is none.
+func (s *addedSet) nextFirst(text string, at int) int {
+	switch len(s.firsts) {
+	case 0:
+		return len(text)
+	case 1:
+		if i := strings.IndexByte(text[at:], s.firsts[0]); i >= 0 {
+			return at + i
+		}
+		return len(text)
+	}
+	root := &s.root
+	for at < len(text) && root[text[at]] == 0 {
+		at++
+	}
+	return at
 }
 
 func (s *addedSet) longestAt(text string) (longest *addedToken, size int) {

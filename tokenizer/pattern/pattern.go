@@ -108,9 +108,13 @@ func (m *Matcher) run(pc, pos int) int {
 		case opRepeat, opTake:
 			end, low := pos, pos
 			n := 0
-			for n != in.max {
-				size := in.table.SizeAt(text, end)
-				if size == 0 {
+			for n != in.max && end < len(text) {
+				size := 1
+				if b := text[end]; b < utf8.RuneSelf { // apart, to be inlined: most text is ASCII
+					if !in.table.HasByte(b) {
+						break
+					}
+				} else if size = in.table.SizeAt(text, end); size == 0 {
 					break
 				}
 				end += size

@@ -1,0 +1,80 @@
+package tokenizer
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var benchModels = []string{"qwen3", "llama3_1", "gemma3", "llama2", "deepseek_v3", "gptoss"}
+
+// BenchmarkEncode measures encoding of a text that was seen before, so that
+// the word cache is as warm as it is in service.
+func BenchmarkEncode(b *testing.B) {
+	for _, name := range benchModels {
+		for _, text := range []string{"prose 1 kB", "mixed 1 kB", "prose 100 kB", "mixed 100 kB"} {
+			b.Run(name+"/"+text, func(b *testing.B) {
+				tok := benchTokenizer(b, name)
+				content := testCorpus(b).Bench[text]
+				ids := tok.Encode(content, false)
+				b.SetBytes(int64(len(content)))
+				b.ReportAllocs()
+				for b.Loop() {
+					ids = tok.AppendEncode(ids[:0], content, false)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkDecode measures the incremental decoder, one operation a token.
+func BenchmarkDecode(b *testing.B) {
+	for _, name := range benchModels {
+		b.Run(name, func(b *testing.B) {
+			tok := benchTokenizer(b, name)
+			ids := tok.Encode(testCorpus(b).Bench["mixed 100 kB"], false)
+			d := tok.NewDecoder(true)
+			var text []byte
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				text = d.Append(text[:0], ids[i])
+				if i++; i == len(ids) {
+					i = 0
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for _, name := range benchModels {
+		b.Run(name, func(b *testing.B) {
+			data := modelFile(b, name)
+			path := filepath.Join(b.TempDir(), "tokenizer.json")
+			if err := os.WriteFile(path, data, 0o644); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Load(path); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+var benchLoaded = map[string]*Tokenizer{}
+
+func benchTokenizer(b *testing.B, name string) *Tokenizer {
+	b.Helper()
+	if benchLoaded[name] == nil {
+		tok, err := Parse(modelFile(b, name))
+		if err != nil {
+			b.Fatal(err)
+		}
+		benchLoaded[name] = tok
+	}
+	return benchLoaded[name]
+}
