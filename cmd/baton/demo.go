@@ -13,12 +13,12 @@ import (
 )
 
 // demoPrompt is what the demo asks. The simulated workers' answer to it is the
-// same each time, and ends by itself after a hundred tokens or so.
+// same each time.
 const demoPrompt = "Tell me a bedtime story."
 
 const (
-	demoMaxTokens      = 120 // the most that an answer may have
-	demoTokens         = 90  // so many at least are hoped for, to place the kills
+	demoMaxTokens      = 140 // the most that an answer may have
+	demoTokens         = 90  // the least; the kills are placed within
 	demoTokensToKill   = 36  // the most that are shown before a worker is killed
 	demoMigrationLimit = 3
 	demoStartLimit     = 60 * time.Second
@@ -346,6 +346,11 @@ func (d *demo) name(id string) string {
 // question is the request that both answers are made of.
 func (d *demo) question(stream bool) question {
 	q := question{Model: d.fleet.model, MaxTokens: demoMaxTokens, Messages: []message{{"user", demoPrompt}}}
+	if d.cfg.Engine == config.EngineSim {
+		// Simulated workers never come to an end by themselves: the answer ends with
+		// the first sentence that is long enough. llama.cpp has no min_tokens.
+		q.MinTokens, q.Stop, q.IncludeStop = demoTokens, []string{"."}, true
+	}
 	if stream {
 		q.Stream, q.StreamOptions = true, &streamOptions{IncludeUsage: true, ContinuousUsage: true}
 	}

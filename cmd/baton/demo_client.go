@@ -19,6 +19,9 @@ type question struct {
 	Model         string         `json:"model"`
 	Messages      []message      `json:"messages"`
 	MaxTokens     int            `json:"max_tokens"`
+	MinTokens     int            `json:"min_tokens,omitempty"`
+	Stop          []string       `json:"stop,omitempty"`
+	IncludeStop   bool           `json:"include_stop_str_in_output,omitempty"`
 	Temperature   float64        `json:"temperature"` // 0: two askings can be compared
 	IgnoreEOS     bool           `json:"ignore_eos,omitempty"`
 	Stream        bool           `json:"stream"`

@@ -46,8 +46,6 @@ const (
 	// demoGap is the simulated workers' time for one token: slow enough to read
 	// along, fast enough not to wait.
 	demoGap = 35 * time.Millisecond
-	// demoMeanLength makes demoPrompt's answer a hundred tokens long.
-	demoMeanLength = 64
 	// llamaContext is split among llama.cpp's slots.
 	llamaContext, llamaSlots = 8192, 4
 )
@@ -110,7 +108,7 @@ func checkModelFile(path string) (string, error) {
 func (w *demoWorker) command(self string, port int, modelPath string) error {
 	if w.kind == config.EngineSim {
 		w.path = self
-		w.args = []string{"sim", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--style", "words", "--gap", demoGap.String(), "--mean-length", strconv.Itoa(demoMeanLength)}
+		w.args = []string{"sim", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--style", "words", "--gap", demoGap.String(), "--mean-length", "-1"}
 		return nil
 	}
 	path, err := exec.LookPath("llama-server")
