@@ -3,6 +3,7 @@ package llamacpp
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"baton/engine"
@@ -61,13 +62,15 @@ func TestStreams(t *testing.T) {
 		{"counted text without ids", []string{`{"content":"Hi","stop":false,"tokens_predicted":1}`}, nil, nil, "", engine.ProtocolError},
 		{"very many missing at the end", []string{finalEvent("eos", 200)}, nil, nil, "", engine.ProtocolError},
 		{"no budget", nil, func(r *engine.Request) { r.Stop.MaxTokens = 0 }, nil, "", engine.Internal},
-		{"no characters in a long time", []string{partialEvent("\ufffdb", id(6), 2), finalEvent("limit", 2)}, nil, id(15107, 6), engine.FinishLength, 0},
+		{"broken character", []string{partialEvent("\ufffdb", id(6), 2), finalEvent("limit", 2)}, nil, id(15107, 6), engine.FinishLength, 0},
+		{"broken character at the seam", []string{partialEvent("\ufffdb", id(6), 2), finalEvent("limit", 2)}, func(r *engine.Request) { r.Carried = 1 }, nil, "", engine.ProtocolError},
+		{"broken character after the seam", []string{partialEvent("b", id(6), 1), partialEvent("\ufffdb", id(6), 3), finalEvent("limit", 3)}, func(r *engine.Request) { r.Carried = 1 }, id(6, 15107, 6), engine.FinishLength, 0},
 	}
-	// The last case needs pieces that the transcripts' vocabulary does not have.
+	// The last cases need pieces that the transcripts' vocabulary does not have.
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			play(t, func(int, string) enginetest.Reply { return enginetest.Reply{Pieces: []string{events(test.events...)}} }, func(t *testing.T, client engine.Client) {
-				if test.name == "no characters in a long time" {
+				if strings.HasPrefix(test.name, "broken character") {
 					piece := map[engine.TokenID][]byte{6: []byte("b"), 15107: []byte("\xf0\x9f")}
 					client.(*Client).lost.piece = func(id engine.TokenID) []byte { return piece[id] }
 				}

@@ -212,6 +212,34 @@ func TestLimitSilence(t *testing.T) {
 	})
 }
 
+// A caller who leaves, and a connection that is lost, are no silence.
+func TestOtherEndsOfABody(t *testing.T) {
+	bubble(t, func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).Flush()
+		if r.Method == http.MethodPost {
+			panic(http.ErrAbortHandler)
+		}
+		<-r.Context().Done()
+	}, func(t *testing.T, link *transport.Link, network *enginetest.Network) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		time.AfterFunc(time.Second, cancel)
+		if _, err := link.Get(ctx, "/x"); err == nil || engine.AsError(err).Kind != engine.Cancelled {
+			t.Errorf("%v, want cancelled", err)
+		}
+		resp, err := link.Post(t.Context(), "/x", "", []byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Abort()
+		resp.LimitSilence(time.Hour)
+		_, err = io.ReadAll(resp)
+		if e := resp.ReadError(err); e.Kind != engine.Disconnected || strings.Contains(e.Error(), "keep-alive") {
+			t.Errorf("%v", e)
+		}
+	})
+}
+
 // A failed body is not always a lost connection.
 func TestReadErrorKinds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
