@@ -90,10 +90,9 @@ func (r *render) character(s string, key value) (string, bool) {
 func (r *render) ownAttribute(v value, name string) (value, bool) {
 	switch x := v.(type) {
 	case *undefined:
-		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {
-			return nil, false
+		if !unsafe(x, name) {
+			return x.fail(), true
 		}
-		return x.fail(), true
 	case *namespace:
 		return x.attrs.get(name)
 	case *loop:
@@ -261,7 +260,7 @@ func sliceBounds(n int64, low, high, step value) (first, count, stride int64) {
 		if stride = sliceIndex(step); stride == 0 {
 			fail("ValueError", "slice step cannot be zero")
 		}
-		stride = min(max(stride, -n-1), n+1)
+		stride = min(max(stride, -1<<31), 1<<31) // far beyond any list, and safe to add
 	}
 	least, most := int64(0), n
 	if stride < 0 {

@@ -13,7 +13,7 @@ func (p *parser) tuple(conditionals bool) node {
 	}
 	items := []node{n}
 	for p.skipOp(",") {
-		if t := p.peek(); t.kind == tokenVarEnd || t.kind == tokenBlockEnd || t.isOp(")") || t.isName("recursive") {
+		if t := p.peek(); t.kind == tokenVarEnd || t.kind == tokenBlockEnd || t.isOp(")") {
 			break
 		}
 		items = append(items, p.expression(conditionals))

@@ -211,7 +211,7 @@ func fileSize(r *render, v value, args []value) value {
 	case n == 1:
 		return "1 Byte"
 	case n < base:
-		return fmt.Sprintf("%d Bytes", int64(n))
+		return r.str(truncate(n)) + " Bytes"
 	}
 	unit := base
 	for i, letter := range letters {

@@ -76,6 +76,9 @@ func last(r *render, v value) value {
 			return s.at(int64(n - 1))
 		}
 		items := r.collect(v)
+		if _, ok := v.(markup); ok {
+			return safeTexts(items[len(items)-1])
+		}
 		return items[len(items)-1]
 	}
 	return &undefined{"UndefinedError", "No last item, sequence was empty."}

@@ -213,11 +213,8 @@ func urlEncoded(r *render, v value) value {
 	if d, ok := v.(*dict); ok {
 		return r.urlPairs(d.pairs(r))
 	}
-	switch x := v.(type) {
-	case *list:
-		return r.urlPairs(x.items)
-	case *view:
-		return r.urlPairs(x.items)
+	if _, ok := textOf(v); !ok && isIterable(v) {
+		return r.urlPairs(r.collect(v))
 	}
 	return urlQuote(r.str(v), "/")
 }

@@ -81,6 +81,8 @@ func (r *render) newDict(name string, args arguments) *dict {
 	if len(args.positional) == 1 {
 		if from, ok := args.positional[0].(*dict); ok {
 			d = from.copy(r)
+		} else if u, ok := args.positional[0].(*undefined); ok {
+			u.fail()
 		} else {
 			for _, e := range r.collect(args.positional[0]) {
 				pair := r.collect(e)

@@ -150,19 +150,16 @@ func (lx *lexer) end(delimiter string) bool {
 }
 
 func (lx *lexer) comment() {
-	for i := lx.pos; ; i++ {
-		j := strings.Index(lx.src[i:], "#}")
-		if j < 0 {
-			lx.fail("missing end of comment tag")
-		}
-		i += j
-		if i > lx.pos && (lx.src[i-1] == '-' || lx.src[i-1] == '+') {
-			i--
-		}
-		lx.pos = i
-		lx.end("#}")
+	i := strings.Index(lx.src[lx.pos:], "#}")
+	if i < 0 {
+		lx.unclosed("comment tag")
 		return
 	}
+	if i > 0 && (lx.src[lx.pos+i-1] == '-' || lx.src[lx.pos+i-1] == '+') {
+		i--
+	}
+	lx.pos += i
+	lx.end("#}")
 }
 
 // rawBegin recognises "raw %}" at the position and returns where its text begins.
@@ -187,7 +184,8 @@ func (lx *lexer) raw() {
 	for i := start; ; i += 2 {
 		j := strings.Index(lx.src[i:], "{%")
 		if j < 0 {
-			lx.fail("missing end of raw directive")
+			lx.unclosed("raw directive")
+			return
 		}
 		i += j
 		sign, inside := lx.sign(i + 2)
@@ -206,6 +204,14 @@ func (lx *lexer) raw() {
 		lx.data(lx.stripped(lx.src[start:i], sign, false))
 		lx.lineStart = after
 		return
+	}
+}
+
+// unclosed complains of a missing end. Where the template ends right behind the
+// beginning, Jinja does not notice.
+func (lx *lexer) unclosed(what string) {
+	if lx.pos < len(lx.src) {
+		lx.fail("missing end of %s", what)
 	}
 }
 

@@ -77,8 +77,16 @@ func (p *parser) macroBody(name string, params []parameter, end string) *macro {
 	m := &macro{name: name, params: params}
 	m.body = p.function(end)
 	reads := func(special string) int {
-		named := slices.ContainsFunc(params, func(x parameter) bool { return x.name == special })
-		if p.reads[special] == before[special] || named {
+		if p.reads[special] == before[special] {
+			return -1
+		}
+		for _, x := range params {
+			if x.name != special {
+				continue
+			}
+			if special == "caller" && x.fallback == nil {
+				p.fail(`the parameter "caller" needs a default`)
+			}
 			return -1
 		}
 		return p.slot(special)

@@ -96,11 +96,24 @@ func onText(takes signature, apply func(r *render, s string, args []value) value
 	return fn(takes, func(r *render, self value, args []value) value {
 		s, _ := textOf(self)
 		v := apply(r, s, args)
-		if text, ok := v.(string); ok {
-			return alike(self, text)
+		if _, ok := self.(markup); ok {
+			return safeTexts(v)
 		}
 		return v
 	})
+}
+
+// safeTexts makes markup of a text, or of the texts of a new list.
+func safeTexts(v value) value {
+	switch x := v.(type) {
+	case string:
+		return markup(x)
+	case *list:
+		for i, e := range x.items {
+			x.items[i] = safeTexts(e)
+		}
+	}
+	return v
 }
 
 // byName is onText for the few methods that take keywords.

@@ -76,7 +76,7 @@ func (p *parser) target(attributes bool) target {
 	tuple := false
 	for p.skipOp(",") {
 		tuple = true
-		if p.peek().isName("in") || p.peek().isOp(")") {
+		if p.peek().isOp(")") {
 			break
 		}
 		targets = append(targets, p.oneTarget(attributes))

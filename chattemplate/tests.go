@@ -53,18 +53,12 @@ var simpleTests = map[string]func(r *render, v value) bool{
 		}
 		return false
 	},
-	"odd":   func(r *render, v value) bool { return r.equal(r.binary("%", v, int64(2)), int64(1), 0) },
-	"even":  func(r *render, v value) bool { return r.equal(r.binary("%", v, int64(2)), int64(0), 0) },
-	"lower": func(r *render, v value) bool { return allCased(r.str(v), isLower) },
-	"upper": func(r *render, v value) bool { return allCased(r.str(v), isUpper) },
-	"filter": func(_ *render, v value) bool {
-		s, ok := textOf(v)
-		return ok && filters[s] != nil
-	},
-	"test": func(_ *render, v value) bool {
-		s, ok := textOf(v)
-		return ok && tests[s] != nil
-	},
+	"odd":    func(r *render, v value) bool { return r.equal(r.binary("%", v, int64(2)), int64(1), 0) },
+	"even":   func(r *render, v value) bool { return r.equal(r.binary("%", v, int64(2)), int64(0), 0) },
+	"lower":  func(r *render, v value) bool { return allCased(r.str(v), isLower) },
+	"upper":  func(r *render, v value) bool { return allCased(r.str(v), isUpper) },
+	"filter": func(_ *render, v value) bool { return names(filters, v) },
+	"test":   func(_ *render, v value) bool { return names(tests, v) },
 }
 
 // comparisons are the tests that take one argument.
@@ -86,6 +80,13 @@ var comparisons = func() map[string]func(r *render, v, other value) bool {
 	}
 	return table
 }()
+
+// names tells whether there is such a filter or test.
+func names(table map[string]*method, v value) bool {
+	hashed(v, 0) // what has no hash is refused
+	s, ok := textOf(v)
+	return ok && table[s] != nil
+}
 
 // isAtom tells values that have no identity of their own here.
 func isAtom(v value) bool {
