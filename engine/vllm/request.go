@@ -78,7 +78,8 @@ func generateBody(req *engine.Request) ([]byte, error) {
 func samplingOf(req *engine.Request) sampling {
 	p := &req.Sampling
 	s := sampling{
-		N: 1, MaxTokens: req.Stop.MaxTokens, MinTokens: req.Stop.MinTokens,
+		N: 1, MaxTokens: req.Stop.MaxTokens,
+		MinTokens:   min(req.Stop.MinTokens, req.Stop.MaxTokens), // more is refused, and means the same
 		Temperature: p.Temperature, TopP: p.TopP, TopK: p.TopK, MinP: p.MinP,
 		RepetitionPenalty: p.RepetitionPenalty, PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
 		Seed:         p.Seed, // kept on a continuation: newer servers key their noise by position

@@ -20,7 +20,7 @@ func TestBodies(t *testing.T) {
 	plain := &engine.Request{
 		Model: "m", TokenIDs: []engine.TokenID{1},
 		Sampling: engine.SamplingParams{TopP: 1, RepetitionPenalty: 1},
-		Stop:     engine.StopConditions{MaxTokens: 1, TokenIDs: []engine.TokenID{4}, EOS: []engine.TokenID{2}, IgnoreEOS: true},
+		Stop:     engine.StopConditions{MaxTokens: 1, MinTokens: 5, TokenIDs: []engine.TokenID{4}, EOS: []engine.TokenID{2}, IgnoreEOS: true},
 		Output:   engine.OutputOptions{Logprobs: true},
 	}
 	tests := []struct {
@@ -30,7 +30,7 @@ func TestBodies(t *testing.T) {
 		want   string
 	}{
 		{"completions", completionsBody, full, `{"prompt":[1,5,9],"model":"m","stream":true,"stream_options":{"include_usage":true},"return_token_ids":true,"return_tokens_as_token_ids":true,"priority":-3,"cache_salt":"salt","n":1,"max_tokens":16,"min_tokens":3,"temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.1,"repetition_penalty":1.1,"presence_penalty":0.25,"frequency_penalty":-0.5,"seed":1099511627776,"logit_bias":{"7":-100},"stop_token_ids":[4,2,3],"ignore_eos":false,"logprobs":2}`},
-		{"completions, plain", completionsBody, plain, `{"prompt":[1],"model":"m","stream":true,"stream_options":{"include_usage":true},"return_token_ids":true,"return_tokens_as_token_ids":true,"n":1,"max_tokens":1,"min_tokens":0,"temperature":0,"top_p":1,"top_k":-1,"min_p":0,"repetition_penalty":1,"presence_penalty":0,"frequency_penalty":0,"stop_token_ids":[4],"ignore_eos":true,"logprobs":0}`},
+		{"completions, plain", completionsBody, plain, `{"prompt":[1],"model":"m","stream":true,"stream_options":{"include_usage":true},"return_token_ids":true,"return_tokens_as_token_ids":true,"n":1,"max_tokens":1,"min_tokens":1,"temperature":0,"top_p":1,"top_k":-1,"min_p":0,"repetition_penalty":1,"presence_penalty":0,"frequency_penalty":0,"stop_token_ids":[4],"ignore_eos":true,"logprobs":0}`},
 		{"generate", generateBody, full, `{"token_ids":[1,5,9],"request_id":"r-1","model":"m","stream":true,"stream_options":{"include_usage":true},"priority":-3,"cache_salt":"salt","sampling_params":{"n":1,"max_tokens":16,"min_tokens":3,"temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.1,"repetition_penalty":1.1,"presence_penalty":0.25,"frequency_penalty":-0.5,"seed":1099511627776,"logit_bias":{"7":-100},"stop_token_ids":[4,2,3],"ignore_eos":false,"logprobs":2,"detokenize":false}}`},
 	}
 	for _, test := range tests {
