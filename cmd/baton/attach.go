@@ -45,11 +45,11 @@ func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker
 	if err != nil {
 		return nil, err
 	}
-	kind, info, err := identify(ctx, link, a.kinds[spec.ID])
+	client, info, err := identify(ctx, link, a.kinds[spec.ID])
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.resolve(spec.ID, kind, info)
+	found, err := a.resolve(spec.ID, client.Kind(), info)
 	if err != nil {
 		return nil, err
 	}
@@ -57,18 +57,11 @@ func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker
 		if f.adapter {
 			continue
 		}
-		if err := checkTokenizer(ctx, link, kind, f); err != nil {
+		if err := checkTokenizer(ctx, link, client.Kind(), f); err != nil {
 			return nil, err
 		}
 	}
-	client, err := newClient(kind, link, found)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := client.Probe(ctx); err != nil { // each client learns its routes by its own probe
-		return nil, err
-	}
-	w := &router.Worker{Client: client}
+	w := &router.Worker{Client: withModel(client, link, found[0].model)}
 	for _, f := range found {
 		a.onModel(f.public)
 		a.groups.add(spec.ID, f)

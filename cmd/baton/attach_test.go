@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"baton/config"
+	"baton/engine"
 	"baton/engine/sim"
 	"baton/model"
 	"baton/router"
@@ -193,5 +195,27 @@ func TestPathFlag(t *testing.T) {
 		if got := pathFlag(name); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+// llama.cpp loses ids of characters that are spelled by several tokens; its
+// client repairs them with the tokenizer that attach found.
+func TestAttachGivesTheTokenizerToLlamaCpp(t *testing.T) {
+	worker := sim.NewServer(sim.Config{Kind: sim.KindLlamaCpp, Style: sim.StyleHash, MeanLength: -1})
+	w, _, _, err := attachTo(t, worker, model.Options{Paths: []string{modelFolder(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &engine.Request{ID: "r", Model: "sim", TokenIDs: []engine.TokenID{100, 200, 300},
+		Sampling: engine.SamplingParams{TopP: 1, RepetitionPenalty: 1}, Stop: engine.StopConditions{MaxTokens: 60, EOS: sim.ModelEOS()}}
+	var got []engine.TokenID
+	for d, err := range w.Client.Generate(t.Context(), req) {
+		if err != nil {
+			t.Fatalf("after %d ids: %v", len(got), err)
+		}
+		got = append(got, d.TokenIDs...)
+	}
+	if want, _ := worker.Reference(req); !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
