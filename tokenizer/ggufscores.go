@@ -27,7 +27,8 @@ func (g *ggufReader) sentencePiece() error {
 	}
 	m.prepare()
 	for c, id := range m.fallbackID {
-		if id == none {
+		asItself := c < utf8.RuneSelf && m.vocabulary.id([]byte{byte(c)}) != none
+		if id == none && !asItself {
 			return fmt.Errorf("it has no token for the byte %d, and files like that are %w", c, ErrUnsupported)
 		}
 	}

@@ -1,0 +1,253 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"baton/gguf"
+	"baton/gguf/gguftest"
+)
+
+// ggufOf writes what a .gguf converter makes of a tokenizer.json: the tokens by
+// id, their types and the merges or, for a SentencePiece vocabulary, scores such
+// that the tokens come about in the order of the merges.
+func ggufOf(tb testing.TB, file []byte, model string, more ...gguftest.Entry) []byte {
+	tb.Helper()
+	var f struct {
+		Model struct {
+			Vocab  map[string]int32  `json:"vocab"`
+			Merges []json.RawMessage `json:"merges"`
+		} `json:"model"`
+		Added []struct {
+			ID      int32  `json:"id"`
+			Content string `json:"content"`
+			Special bool   `json:"special"`
+		} `json:"added_tokens"`
+	}
+	if err := json.Unmarshal(file, &f); err != nil {
+		tb.Fatal(err)
+	}
+	size := int32(len(f.Model.Vocab))
+	for _, id := range f.Model.Vocab {
+		size = max(size, id+1)
+	}
+	for _, a := range f.Added {
+		size = max(size, a.ID+1)
+	}
+	tokens, types, scores := make([]string, size), make([]int32, size), make([]float32, size)
+	for id := range tokens {
+		tokens[id], types[id], scores[id] = fmt.Sprintf("[PAD%d]", id), ggufUnused, -float32(id)
+	}
+	for token, id := range f.Model.Vocab {
+		tokens[id], types[id] = token, ggufNormal
+		if _, ok := byteToken(token); ok && model == "llama" {
+			types[id] = ggufByte
+		}
+	}
+	for _, a := range f.Added {
+		tokens[a.ID], types[a.ID] = a.Content, ggufControl
+		if !a.Special {
+			tokens[a.ID], types[a.ID] = a.Content, ggufUserDefined
+			if model == "llama" {
+				tokens[a.ID] = strings.ReplaceAll(a.Content, "▁", " ")
+			}
+		}
+	}
+	entries := append([]gguftest.Entry{
+		{Key: "tokenizer.ggml.model", Value: model},
+		{Key: "tokenizer.ggml.tokens", Value: tokens},
+		{Key: "tokenizer.ggml.token_type", Value: types},
+		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)},
+	}, more...)
+	merges := make([]string, len(f.Model.Merges))
+	for i, raw := range f.Model.Merges {
+		var pair [2]string
+		if json.Unmarshal(raw, &pair) == nil {
+			merges[i] = pair[0] + " " + pair[1]
+		} else if err := json.Unmarshal(raw, &merges[i]); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if model != "llama" {
+		return gguftest.Header(append(entries, gguftest.Entry{Key: "tokenizer.ggml.merges", Value: merges})...)
+	}
+	for rank, merge := range slices.Backward(merges) {
+		left, right, _ := strings.Cut(merge, " ")
+		scores[f.Model.Vocab[left+right]] = -float32(rank)
+	}
+	return gguftest.Header(append(entries, gguftest.Entry{Key: "tokenizer.ggml.scores", Value: scores})...)
+}
+
+func fromHeader(tb testing.TB, header []byte) (*Tokenizer, error) {
+	tb.Helper()
+	f, err := gguf.Read(bytes.NewReader(header))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return FromGGUF(f)
+}
+
+// The tokenizer in a .gguf file does what the tokenizer.json does from which
+// the file was made. What the file cannot say, a normalizer, is left out.
+func TestGGUFAsTokenizerJSON(t *testing.T) {
+	noNormalizer := map[string]json.RawMessage{"normalizer": json.RawMessage("null")}
+	for _, c := range []struct{ pre, model, variant string }{
+		{"llama-bpe", "llama3", ""}, {"llama-bpe", "llama3_1", ""}, {"llama-bpe", "llama3_2", ""}, {"qwen2", "qwen2_5", ""}, {"qwen2", "qwen3", ""},
+		{"deepseek-v3", "deepseek_v3", ""}, {"gpt-4o", "gpt4o", ""}, {"gpt-4o", "gptoss", ""}, {"tekken", "mistral_nemo", ""}, {"command-r", "command_r_plus", ""},
+		{"qwen35", "", "v_qwen35"}, {"kimi-k2", "", "v_kimi"}, {"gpt-2", "", "v_gpt2"}, {"smollm", "", "v_gpt2digits"}, {"starcoder", "", "v_gpt2digits"},
+		{"deepseek-coder", "", "v_deepseekcoder"}, {"bloom", "", "v_bloom"},
+	} {
+		t.Run(c.pre+"/"+c.model+c.variant, func(t *testing.T) {
+			t.Parallel()
+			var file []byte
+			if c.variant != "" {
+				v := variants(t)[c.variant]
+				file = v.apply(t, modelFile(t, v.Base))
+			} else {
+				file = modelFile(t, c.model)
+			}
+			file = variant{Set: noNormalizer}.apply(t, file)
+			compareWithGGUF(t, file, ggufOf(t, file, "gpt2", gguftest.Entry{Key: "tokenizer.ggml.pre", Value: c.pre}))
+		})
+	}
+	for _, c := range []struct {
+		model  string
+		prefix bool
+	}{{"llama2", true}, {"gemma2", false}, {"gemma3", false}} {
+		t.Run("llama/"+c.model, func(t *testing.T) {
+			t.Parallel()
+			file := modelFile(t, c.model)
+			compareWithGGUF(t, file, ggufOf(t, file, "llama", gguftest.Entry{Key: "tokenizer.ggml.add_space_prefix", Value: c.prefix}))
+		})
+	}
+}
+
+func compareWithGGUF(t *testing.T, file, header []byte) {
+	t.Helper()
+	want, err := Parse(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := fromHeader(t, append(header, "what follows"...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, wrong := testCorpus(t), 0
+	for _, text := range slices.Concat(c.Texts, c.Fuzz) {
+		if strings.Contains(text, "▁") && len(want.normalizers) > 0 {
+			continue // a .gguf file spells Gemma's tokens of several blanks with spaces
+		}
+		a, b := got.Encode(text, false), want.Encode(text, false)
+		if !slices.Equal(a, b) {
+			if wrong++; wrong <= 5 {
+				t.Errorf("%q is %v, by tokenizer.json %v", clip([]byte(text)), a[:min(20, len(a))], b[:min(20, len(b))])
+			}
+			continue
+		}
+		if x, y := got.Decode(a, true), want.Decode(a, true); x != y {
+			t.Errorf("%v is %q, by tokenizer.json %q", a[:min(20, len(a))], clip([]byte(x)), clip([]byte(y)))
+		}
+	}
+	if wrong > 5 {
+		t.Errorf("%d texts differ", wrong)
+	}
+}
+
+// smallGGUF is a header for the small made-up tokenizer of that name.
+func smallGGUF(tb testing.TB, name, model string, more ...gguftest.Entry) []byte {
+	tb.Helper()
+	for _, c := range smallCases(tb) {
+		if c.Name == name {
+			return ggufOf(tb, c.file, model, more...)
+		}
+	}
+	tb.Fatalf("no small tokenizer is named %q", name)
+	return nil
+}
+
+func TestSmallGGUF(t *testing.T) {
+	for _, c := range []struct{ name, model string }{{"byte level", "gpt2"}, {"pieces", "llama"}} {
+		want := small(t, c.name)
+		got, err := fromHeader(t, smallGGUF(t, c.name, c.model, gguftest.Entry{Key: "tokenizer.ggml.pre", Value: "gpt-2"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"hello world", "<|start|>hello<|end|> the", "hello world 你", "a  b\n\n c"} {
+			ids := got.Encode(text, false)
+			if c.model == "gpt2" && !slices.Equal(ids, want.Encode(text, false)) {
+				t.Errorf("%s: %q is %v, by tokenizer.json %v", c.name, text, ids, want.Encode(text, false))
+			}
+			if back := got.Decode(ids, false); back != text {
+				t.Errorf("%s: %q comes back as %q", c.name, text, back)
+			}
+		}
+	}
+}
+
+// What is added around a text is what the file says or, if it says nothing,
+// what is usual for its kind.
+func TestGGUFEnds(t *testing.T) {
+	flag := func(key string, value any) gguftest.Entry {
+		return gguftest.Entry{Key: "tokenizer.ggml." + key, Value: value}
+	}
+	for _, c := range []struct {
+		name, model, pre string
+		more             []gguftest.Entry
+		before, after    []int32
+	}{
+		{"gpt2 adds nothing", "gpt2", "gpt-2", nil, nil, nil},
+		{"llama-bpe adds BOS", "gpt2", "llama-bpe", nil, []int32{1}, nil},
+		{"unless told not to", "gpt2", "llama-bpe", []gguftest.Entry{flag("add_bos_token", false)}, nil, nil},
+		{"gpt2 told to", "gpt2", "gpt-2", []gguftest.Entry{flag("add_bos_token", true), flag("add_eos_token", true), flag("eos_token_id", uint32(2))}, []int32{1}, []int32{2}},
+		{"llama adds BOS", "llama", "", nil, []int32{1}, nil},
+	} {
+		name := "byte level"
+		if c.model == "llama" {
+			name = "pieces"
+		}
+		tok, err := fromHeader(t, smallGGUF(t, name, c.model, append(c.more, flag("pre", c.pre))...))
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		want := slices.Concat(c.before, tok.Encode("a", false), c.after)
+		if got := tok.Encode("a", true); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", c.name, got, want)
+		}
+	}
+}
+
+func TestGGUFErrors(t *testing.T) {
+	entry := func(key string, value any) gguftest.Entry {
+		return gguftest.Entry{Key: "tokenizer.ggml." + key, Value: value}
+	}
+	tokens := entry("tokens", []string{"a", "b", "ab"})
+	for _, c := range []struct {
+		name        string
+		unsupported bool
+		says        string
+		entries     []gguftest.Entry
+	}{
+		{"no tokenizer", false, "tokenizer.ggml.model", nil},
+		{"no tokens", false, "tokenizer.ggml.tokens", []gguftest.Entry{entry("model", "gpt2")}},
+		{"another model", true, `"bert"`, []gguftest.Entry{entry("model", "bert"), tokens}},
+		{"an unknown split", true, `"new-model"`, []gguftest.Entry{entry("model", "gpt2"), entry("pre", "new-model"), tokens}},
+		{"no merges", false, "merges", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens}},
+		{"a broken merge", false, "two parts", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("merges", []string{"ab"})}},
+		{"an empty merge", false, "two parts", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("merges", []string{""})}},
+		{"a merge of nothing known", false, "not in the vocabulary", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("merges", []string{"a c"})}},
+		{"too few types", false, "token types", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("token_type", []int32{1})}},
+		{"a BOS outside", false, "bos_token_id", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("merges", []string{"a b"}), entry("add_bos_token", true), entry("bos_token_id", uint32(3))}},
+		{"no byte tokens", true, "byte", []gguftest.Entry{entry("model", "llama"), tokens, entry("scores", []float32{0, 0, 0})}},
+	} {
+		_, err := fromHeader(t, gguftest.Header(c.entries...))
+		if err == nil || !strings.Contains(err.Error(), c.says) || errors.Is(err, ErrUnsupported) != c.unsupported {
+			t.Errorf("%s: the error is %v", c.name, err)
+		}
+	}
+}
