@@ -3,6 +3,8 @@ package server
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -344,6 +346,26 @@ func TestStalledBody(t *testing.T) {
 	}
 }
 
+// A body that comes slowly but steadily is read.
+func TestSlowBody(t *testing.T) {
+	inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		body := `{"model":"m"}`
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", chatPath, len(body))
+		for i := range len(body) {
+			time.Sleep(bodyIdleTimeout / 2)
+			if _, err := io.WriteString(conn, body[i:i+1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("%v, %v", resp, err)
+		}
+	})
+}
+
 // The read deadline of the body must not outlive it.
 func TestLongAnswerAfterBody(t *testing.T) {
 	inBubble(t, waits(10*bodyIdleTimeout), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
@@ -356,4 +378,106 @@ func TestLongAnswerAfterBody(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A failingWriter fails from the n-th write on, and nobody else tells the
+// request that its client is gone, as on HTTP/2.
+type failingWriter struct {
+	mu     sync.Mutex
+	header http.Header
+	good   int // writes that succeed
+	writes int
+}
+
+func (w *failingWriter) Header() http.Header { return w.header }
+func (w *failingWriter) WriteHeader(int)     {}
+func (w *failingWriter) FlushError() error   { return nil }
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes++
+	if w.writes > w.good {
+		return 0, errors.New("broken pipe")
+	}
+	return len(p), nil
+}
+
+// serveBroken answers a streaming request through w and wants it to be aborted.
+func serveBroken(t *testing.T, rig *rig, w http.ResponseWriter, body string) {
+	t.Helper()
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler {
+			t.Errorf("the handler ended with %v", v)
+		}
+		rig.wantEnd(t, "cancelled", 1)
+	}()
+	rig.Handler().ServeHTTP(w, httptest.NewRequest("POST", chatPath, strings.NewReader(body)))
+}
+
+func TestWriteErrorCancels(t *testing.T) {
+	for _, pauses := range [][]time.Duration{
+		{0, 0, 0},      // a delta cannot be written
+		{0, time.Hour}, // a keep-alive cannot be written
+	} {
+		for _, body := range []string{`{"model":"m","stream":true}`, `{"model":"m","stream":true,"n":3}`} {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				rig := newRig(waits(pauses...), keepAlive(15*time.Second))
+				serveBroken(t, rig, &failingWriter{header: http.Header{}, good: 1}, body)
+				if d := time.Since(start); d > 15*time.Second {
+					t.Errorf("ended after %v", d)
+				}
+			})
+		}
+	}
+}
+
+// When the handler has returned, nothing is written any more.
+func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
+	for name, text := range map[string]fakeText{"success": says("x"), "failure": fails(&engine.Error{Kind: engine.Stalled}, "x"), "early failure": fails(&engine.Error{Kind: engine.Stalled})} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &failingWriter{header: http.Header{}, good: 1000}
+			newRig(text, keepAlive(15*time.Second)).Handler().ServeHTTP(w, httptest.NewRequest("POST", chatPath, strings.NewReader(`{"model":"m","stream":true}`)))
+			before := w.writes
+			time.Sleep(time.Minute)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.writes != before || before == 0 {
+				t.Errorf("%s: %d writes, then %d", name, before, w.writes)
+			}
+		})
+	}
+}
+
+// Of many choices some run at a time, and those whose turn has not come when one
+// fails never start.
+func TestParallelChoices(t *testing.T) {
+	const n = 2*maxParallelChoices + 5
+	for _, failing := range []int{-1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			var running, started, most atomicMax
+			text := fakeText(func(ctx context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
+				started.add(1)
+				most.see(running.add(1))
+				defer running.add(-1)
+				if choiceIndex(req) == failing {
+					time.Sleep(time.Second / 2)
+					yield(backend.Delta{}, &engine.Error{Kind: engine.Stalled})
+					return
+				}
+				waits(time.Second)(ctx, req, yield)
+			})
+			start := time.Now()
+			newRig(text).Handler().ServeHTTP(&nullWriter{header: http.Header{}},
+				httptest.NewRequest("POST", chatPath, strings.NewReader(fmt.Sprintf(`{"model":"m","n":%d}`, n))))
+			wantStarted, wantTime := int64(n), 3*time.Second
+			if failing >= 0 {
+				wantStarted, wantTime = maxParallelChoices, time.Second/2
+			}
+			if started.load() != wantStarted || most.load() != maxParallelChoices || time.Since(start) != wantTime {
+				t.Errorf("failing %d: %d started, %d at a time, %v", failing, started.load(), most.load(), time.Since(start))
+			}
+		})
+	}
 }

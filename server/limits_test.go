@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"baton/openai"
+	"baton/router"
 )
 
 func readAll(t testing.TB, resp *http.Response) []byte {
@@ -132,6 +134,28 @@ func TestConcurrencyLimit(t *testing.T) {
 	if resp, _ := get(t, ts, "/health"); resp.StatusCode != 200 {
 		t.Error("the limit concerns /health")
 	}
+}
+
+type panickingFleet struct{}
+
+func (panickingFleet) Models() []router.ModelStatus { panic("oops") }
+
+// A panic before anything is sent is a 500; after it the connection is aborted.
+func TestRecovering(t *testing.T) {
+	rig := newRig(says("x"))
+	rig.fleet = panickingFleet{}
+	resp, raw := get(t, rig.serve(t), "/v1/models")
+	wantError(t, resp, raw, 500, "internal_error")
+
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler {
+			t.Errorf("recovered %v", v)
+		}
+	}()
+	rig.recovering(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, 200, []byte("{"))
+		panic("oops")
+	})).ServeHTTP(&statusWriter{header: http.Header{}}, httptest.NewRequest("GET", "/", nil))
 }
 
 // A client that leaves in the middle of its body is answered with nothing.

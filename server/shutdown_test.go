@@ -43,6 +43,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("status %d while the listeners are open", resp.StatusCode)
 		}
 		rig.RefuseNew()
+		rig.BeginShutdown() // takes nothing back
 		resp = send(conn, chatPath, `{"model":"m"}`)
 		raw, _ := io.ReadAll(resp.Body)
 		wantError(t, resp, raw, 503, "server_shutting_down")

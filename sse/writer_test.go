@@ -165,6 +165,18 @@ func TestWriterDoesNotBeatIntoAWrite(t *testing.T) {
 	})
 }
 
+// A beat that was on its way when the stream was closed does and reports nothing.
+func TestWriterBeatAfterClose(t *testing.T) {
+	rec := newRecorder()
+	w := NewWriter(rec, httpRequest(1), WriterConfig{KeepAliveInterval: time.Hour, Failed: func(err error) { t.Errorf("reported %v", err) }})
+	w.Close()
+	w.lastWrite = time.Time{}
+	w.beat()
+	if len(rec.writes) != 0 || rec.status != 0 {
+		t.Errorf("sent %q", rec.writes)
+	}
+}
+
 func TestWriterDeadlines(t *testing.T) {
 	for _, test := range []struct {
 		major int
