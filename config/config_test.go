@@ -154,10 +154,10 @@ func TestSentences(t *testing.T) {
 		file string
 		want string
 	}{
-		{"not a number", []string{"--migration-limit", "abc"}, nil, "", `--migration-limit must be a whole number from 0 to 1000, not "abc"`},
-		{"negative", []string{"--migration-limit=-1"}, nil, "", `--migration-limit must be a whole number from 0 to 1000, not "-1"`},
-		{"in the environment", nil, map[string]string{"DYN_MIGRATION_LIMIT": "x"}, "", `DYN_MIGRATION_LIMIT must be a whole number from 0 to 1000, not "x"`},
-		{"in the file", nil, nil, "migration-limit: x", file + `: migration-limit must be a whole number from 0 to 1000, not "x"`},
+		{"not a number", []string{"--migration-limit", "abc"}, nil, "", `--migration-limit must be a whole number from 0 to 1000000, not "abc"`},
+		{"negative", []string{"--migration-limit=-1"}, nil, "", `--migration-limit must be a whole number from 0 to 1000000, not "-1"`},
+		{"in the environment", nil, map[string]string{"DYN_MIGRATION_LIMIT": "x"}, "", `DYN_MIGRATION_LIMIT must be a whole number from 0 to 1000000, not "x"`},
+		{"in the file", nil, nil, "migration-limit: x", file + `: migration-limit must be a whole number from 0 to 1000000, not "x"`},
 		{"bare number", []string{"--stall-timeout", "30"}, nil, "", `--stall-timeout: "30" has no unit; write 30s, 30ms or the like`},
 		{"bare number in the file", nil, nil, "stall-timeout: 30", file + `: stall-timeout: "30" has no unit; write 30s, 30ms or the like`},
 		{"negative duration", []string{"--stall-timeout", "-3s"}, nil, "", `--stall-timeout must be a duration with its unit, such as 500ms, 30s or 5m, or 0 for off, not "-3s"`},

@@ -146,7 +146,7 @@ func newServe() *Serve {
 }
 
 const (
-	maxMigrationLimit = 1000
+	maxMigrationLimit = 1_000_000
 	maxTokens         = 1 << 31
 	maxConcurrency    = 1 << 20
 	maxFileBytes      = 1 << 20

@@ -39,6 +39,9 @@ var kinds = []string{KindVLLM, KindLlamaCPP}
 func ParseWorker(before []Worker, text string) ([]Worker, error) {
 	w := Worker{}
 	address := strings.TrimSpace(text)
+	if strings.Contains(address, "@") {
+		return nil, fmt.Errorf("the address holds a user name or password, which would end up in logs; write http://host:port only")
+	}
 	if kind, rest, ok := strings.Cut(address, "="); ok && !strings.ContainsAny(kind, ":/?") {
 		if err := checkKind(kind); err != nil {
 			return nil, err
@@ -77,14 +80,10 @@ func checkKind(kind string) error {
 }
 
 // parseWorkerURL takes an address apart into its canonical pieces. The port is
-// always there. Messages name at most the host: what stands before an @ or after
-// a ? may be a secret.
+// always there. Messages show nothing that follows a ?, which may be a secret.
 func parseWorkerURL(address string) (scheme, host, port string, err error) {
 	if address == "" {
 		return "", "", "", fmt.Errorf("the address is empty; write http://host:port")
-	}
-	if strings.Contains(address, "@") {
-		return "", "", "", fmt.Errorf("the address holds a user name or password, which would end up in logs; write http://host:port only")
 	}
 	if !strings.Contains(address, "://") {
 		return "", "", "", fmt.Errorf("%q has no scheme; write http://host:port", upTo(address, "?#"))

@@ -121,3 +121,30 @@ func TestNamed(t *testing.T) {
 		}
 	}
 }
+
+// What is accepted is canonical, and what is refused is never repeated where it
+// may hold a secret.
+func FuzzParseWorker(f *testing.F) {
+	for _, seed := range []string{"http://h:1", "vllm=https://[::1]:2/", "http://u:p@h:1", "h:1", "http://h/%zz?x#y", "llamacpp=http://H"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ws, err := ParseWorker(nil, text)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\x00") {
+				t.Errorf("%q: not one line: %q", text, err)
+			}
+			if i := strings.LastIndexByte(text, '@'); i > 8 && strings.Contains(err.Error(), text[:i]) {
+				t.Errorf("%q: shown in %q", text, err)
+			}
+			return
+		}
+		again, err := ParseWorker(nil, ws[0].String())
+		if err != nil || again[0] != ws[0] {
+			t.Errorf("%q: %+v reads back as %+v, %v", text, ws, again, err)
+		}
+		if strings.ContainsAny(ws[0].URL, "@?# ") {
+			t.Errorf("%q: address %q", text, ws[0].URL)
+		}
+	})
+}
