@@ -28,9 +28,10 @@ var allowed = map[string][]string{
 	"router":    {"engine"},
 	"backend":   {"engine", "tokenizer"},
 
+	"engine/frame":      {},
 	"engine/transport":  {"engine", "sse"},
-	"engine/vllm":       {"engine", "sse", "engine/transport"},
-	"engine/llamacpp":   {"engine", "sse", "engine/transport"},
+	"engine/vllm":       {"engine", "sse", "engine/frame", "engine/transport"},
+	"engine/llamacpp":   {"engine", "sse", "engine/frame", "engine/transport"},
 	"engine/detect":     {"engine", "engine/transport"},
 	"engine/enginetest": {"engine", "sse", "engine/transport"},
 	"engine/sim":        {"engine", "tokenizer"},

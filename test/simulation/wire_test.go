@@ -191,9 +191,9 @@ func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 		if w.Workers[0].Kind == sim.KindLlamaCpp {
 			// The ids that llama.cpp's protocol loses inside characters can be
 			// reconstructed as other ids of the same text, which the hash would
-			// notice. The words of this style are whole characters.
+			// notice.
 			for i := range w.Workers {
-				w.Workers[i].Style = sim.StyleWords
+				w.Workers[i].Style = sim.StyleWhole
 			}
 		}
 		if *oneSeed != 0 {
