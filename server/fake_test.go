@@ -50,8 +50,7 @@ func (p *fakePreparer) Chat(id string, body []byte) (*preprocess.Prepared, *open
 		return nil, &openai.Error{Status: 400, Message: "The body is no JSON.", Type: typeInvalidRequest}
 	}
 	if b.Panic {
-		var m map[string]int
-		m["x"] = 1
+		_ = promptIDs[len(promptIDs)+len(body)]
 	}
 	if b.N > 128 {
 		return nil, &openai.Error{Status: 400, Message: "n must be at most 128.", Type: typeInvalidRequest, Param: "n"}
