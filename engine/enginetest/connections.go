@@ -82,14 +82,14 @@ func (s suite) staleConnection(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var network Network
 				var stop func()
-				stop = rawServer(&network, workerAddress, func(n int, conn net.Conn, r *bufio.Reader) {
+				stop = rawServer(&network, workerAddress, func(conn net.Conn, r *bufio.Reader) {
 					for request := 0; ; request++ {
 						req, err := http.ReadRequest(r)
 						if err != nil {
 							return
 						}
 						io.Copy(io.Discard, req.Body)
-						if n == 0 && request == 1 {
+						if request == 1 { // each connection bears one request
 							time.Sleep(test.wait)
 							if !test.alive {
 								network.mu.Lock()
@@ -106,6 +106,9 @@ func (s suite) staleConnection(t *testing.T) {
 				o := consume(t, client, t.Context(), NewRequest())
 				if test.kind == engine.Internal {
 					wantScript(t, o)
+					for range 4 { // the connections of second tries are not kept
+						wantScript(t, consume(t, client, t.Context(), NewRequest()))
+					}
 				} else {
 					wantKind(t, o, test.kind)
 				}

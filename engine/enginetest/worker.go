@@ -211,20 +211,20 @@ func consume(t testing.TB, client engine.Client, ctx context.Context, req *engin
 	return o
 }
 
-// rawServer accepts one connection after the other and gives each, with its
-// number from 0, to serve. It ends when stop is called.
-func rawServer(network *Network, address string, serve func(n int, conn net.Conn, r *bufio.Reader)) (stop func()) {
+// rawServer accepts one connection after the other and gives each to serve. It
+// ends when stop is called.
+func rawServer(network *Network, address string, serve func(conn net.Conn, r *bufio.Reader)) (stop func()) {
 	l := network.Listen(address)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for n := 0; ; n++ {
+		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
 			wg.Go(func() {
 				defer conn.Close()
-				serve(n, conn, bufio.NewReader(conn))
+				serve(conn, bufio.NewReader(conn))
 			})
 		}
 	})
