@@ -2,6 +2,7 @@ package transport
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -50,12 +51,28 @@ func ParseComplaint(data []byte) (Complaint, bool) {
 	case outer.Object == "error":
 		return outer.complaint(), true
 	case len(outer.Detail) > 0:
-		if json.Unmarshal(outer.Detail, &text) != nil {
-			text = string(outer.Detail)
-		}
-		return Complaint{Message: shorten(text)}, true
+		return Complaint{Message: shorten(detailText(outer.Detail))}, true
 	}
 	return Complaint{}, false
+}
+
+// detailText reads FastAPI's detail: a text, or a list of what is wrong where.
+// The list also repeats what was sent; that is left out.
+func detailText(detail json.RawMessage) string {
+	var text string
+	if json.Unmarshal(detail, &text) == nil {
+		return text
+	}
+	var list []struct {
+		Loc []any  `json:"loc"`
+		Msg string `json:"msg"`
+	}
+	_ = json.Unmarshal(detail, &list) // of another form: no message
+	var parts []string
+	for _, d := range list {
+		parts = append(parts, strings.Trim(fmt.Sprint(d.Loc), "[]")+": "+d.Msg)
+	}
+	return strings.Join(parts, "; ")
 }
 
 type wireComplaint struct {
@@ -79,7 +96,12 @@ func (w wireComplaint) complaint() Complaint {
 	return c
 }
 
+// shorten bounds a message, and cuts off what an engine repeats of the request:
+// a validation error in Python's notation shows the whole input, prompt included.
 func shorten(s string) string {
+	if before, _, found := strings.Cut(s, "'input':"); found {
+		s = before + "…"
+	}
 	if len(s) > maxMessageBytes {
 		s = s[:maxMessageBytes]
 	}

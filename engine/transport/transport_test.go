@@ -282,11 +282,13 @@ func TestParseComplaint(t *testing.T) {
 		`{"error":[1]}`:                                                       {transport.Complaint{}, true},
 		`{"object":"error","message":"m","type":"t","param":null,"code":400}`: {transport.Complaint{Message: "m", Type: "t", Code: 400}, true},
 		`{"detail":"Not Found"}`:                                              {transport.Complaint{Message: "Not Found"}, true},
-		`{"detail":[{"msg":"x"}]}`:                                            {transport.Complaint{Message: `[{"msg":"x"}]`}, true},
-		`{"error":null}`:                                                      {transport.Complaint{}, false},
-		`{"choices":[]}`:                                                      {transport.Complaint{}, false},
-		`[]`:                                                                  {transport.Complaint{}, false},
-		``:                                                                    {transport.Complaint{}, false},
+		`{"detail":[{"loc":["body","top_k",0],"msg":"too small","input":[1,2]},{"loc":["body"],"msg":"y"}]}`:              {transport.Complaint{Message: "body top_k 0: too small; body: y"}, true},
+		`{"error":{"message":"1 error:\n {'loc': ('body', 'n'), 'msg': 'Field required', 'input': {'prompt': [1, 2]}}"}}`: {transport.Complaint{Message: "1 error:\n {'loc': ('body', 'n'), 'msg': 'Field required', …"}, true},
+		`{"detail":{"a":1}}`: {transport.Complaint{}, true},
+		`{"error":null}`:     {transport.Complaint{}, false},
+		`{"choices":[]}`:     {transport.Complaint{}, false},
+		`[]`:                 {transport.Complaint{}, false},
+		``:                   {transport.Complaint{}, false},
 		`{"error":{"message":"` + strings.Repeat("x", 5000) + `"}}`: {transport.Complaint{Message: strings.Repeat("x", 2048)}, true},
 	}
 	for body, test := range tests {
@@ -299,10 +301,18 @@ func TestParseComplaint(t *testing.T) {
 // Over real sockets: a refused port, a reset, TLS with a foreign certificate, and
 // an Abort that the server sees although its TLS side never reads.
 func TestLoopback(t *testing.T) {
-	left := make(chan struct{})
+	left, reset := make(chan struct{}), make(chan struct{})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/reset" {
 			conn, _, _ := http.NewResponseController(w).Hijack()
+			conn.(*net.TCPConn).SetLinger(0)
+			conn.Close()
+			return
+		}
+		if r.URL.Path == "/reset-later" {
+			conn, _, _ := http.NewResponseController(w).Hijack()
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: a")
+			<-reset
 			conn.(*net.TCPConn).SetLinger(0)
 			conn.Close()
 			return
@@ -342,6 +352,16 @@ func TestLoopback(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, test.kind)
 		}
 	}
+	resp, err := post(plain.URL, "/reset-later", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(reset)
+	_, err = io.ReadAll(resp)
+	if e := resp.ReadError(err); err == nil || e.Kind != engine.Disconnected {
+		t.Errorf("a reset in the body: %v, %v", err, e)
+	}
+	resp.Abort()
 	for url, config := range map[string]*tls.Config{plain.URL: nil, secure.URL: {RootCAs: roots}} {
 		resp, err := post(url, "/", config)
 		if err != nil {
