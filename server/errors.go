@@ -22,7 +22,7 @@ const (
 
 // Retry-After where no worker gave a hint, in seconds.
 const (
-	retryAfterOverload = 1
+	retryAfterDefault  = 1
 	retryAfterNoWorker = 5 // a worker that failed is kept out about so long
 	maxRetryAfter      = 3600
 )
@@ -82,7 +82,7 @@ func publicError(e *engine.Error, attempts, overloadStatus int) *openai.Error {
 	out := &openai.Error{Status: info.status, Type: typeServer, Code: info.code}
 	switch kind {
 	case engine.InvalidRequest:
-		if e.Status >= 400 && e.Status < 500 {
+		if e.Status >= 400 && e.Status < 500 && !repeatedBySDKs(e.Status) {
 			out.Status = e.Status
 		}
 		out.Type, out.Param, out.Message = typeInvalidRequest, e.Param, e.Message
@@ -100,12 +100,20 @@ func publicError(e *engine.Error, attempts, overloadStatus int) *openai.Error {
 		if out.Status == http.StatusTooManyRequests {
 			out.Type = typeRateLimit
 		}
-		out.RetryAfter = retryAfter(e.RetryAfter, retryAfterOverload)
-	case engine.NoWorker:
+	}
+	switch {
+	case kind == engine.NoWorker:
 		out.RetryAfter = retryAfter(e.RetryAfter, retryAfterNoWorker)
+	case out.Status == http.StatusServiceUnavailable || out.Status == http.StatusTooManyRequests:
+		out.RetryAfter = retryAfter(e.RetryAfter, retryAfterDefault)
 	}
 	out.Message = info.message + attemptsMade(attempts) + ". " + info.retry
 	return out
+}
+
+// repeatedBySDKs says which 4xx the official SDKs repeat by themselves.
+func repeatedBySDKs(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooManyRequests
 }
 
 func attemptsMade(n int) string {
@@ -141,7 +149,7 @@ func errStopping(message string) *openai.Error {
 		Message:    message + " " + retryMakesSense,
 		Type:       typeServer,
 		Code:       "server_shutting_down",
-		RetryAfter: retryAfterOverload,
+		RetryAfter: retryAfterDefault,
 	}
 }
 

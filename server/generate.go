@@ -42,6 +42,9 @@ const (
 	migrationsHeader = "X-Baton-Migrations"
 )
 
+// maxLoggedErrorBytes bounds what a worker's words can add to the log.
+const maxLoggedErrorBytes = 512
+
 // A call is one request of the generation API, from its arrival to its end.
 type call struct {
 	server *Server
@@ -255,7 +258,7 @@ func (c *call) conclude(failure *engine.Error) {
 		return
 	case failure.Kind != engine.InvalidRequest && failure.Err != nil:
 		// A worker that finds a request invalid may quote it.
-		args = append(args, slog.String("error", failure.Err.Error()))
+		args = append(args, slog.String("error", bounded(failure.Err.Error(), maxLoggedErrorBytes)))
 	}
 	c.server.log.Warn("request failed", args...)
 }

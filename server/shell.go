@@ -101,11 +101,14 @@ func isVisible(s string) bool {
 	return true
 }
 
-// printable is s as a message may repeat it: bounded, and without anything that
-// does strange things to a terminal.
-func printable(s string) string {
-	if len(s) > maxPrintableBytes {
-		s = s[:maxPrintableBytes] + "..."
+// printable is s as a message may repeat it.
+func printable(s string) string { return bounded(s, maxPrintableBytes) }
+
+// bounded is s with at most limit bytes, and without anything that does strange
+// things to a terminal.
+func bounded(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit] + "..."
 	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -65,7 +65,7 @@ func (r *running) add(c *call) *openai.Error {
 			Message:    "The server answers as many requests as it may. " + retryLater,
 			Type:       typeRateLimit,
 			Code:       "too_many_concurrent_requests",
-			RetryAfter: retryAfterOverload,
+			RetryAfter: retryAfterDefault,
 		}
 	}
 	if r.calls == nil {
