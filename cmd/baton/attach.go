@@ -53,10 +53,12 @@ func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker
 	if err != nil {
 		return nil, err
 	}
+	checked := make(map[model.Digest]bool)
 	for _, f := range found {
-		if f.adapter {
+		if f.adapter || checked[f.model.Digest()] {
 			continue
 		}
+		checked[f.model.Digest()] = true
 		if err := checkTokenizer(ctx, link, client.Kind(), f); err != nil {
 			return nil, err
 		}
@@ -70,6 +72,9 @@ func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker
 	return w, nil
 }
 
+// maxModelsPerWorker bounds what one worker can add to the metrics' labels.
+const maxModelsPerWorker = 1000
+
 // A foundModel is one model of a worker with what the frontend knows of it.
 type foundModel struct {
 	public, own string
@@ -82,6 +87,10 @@ type foundModel struct {
 // tokenized for here are left out, with a line in the log, as long as there is
 // another; else the error says why.
 func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundModel, error) {
+	if n := len(info.Models); n > maxModelsPerWorker {
+		a.log.Warn("the worker serves more models than are looked at", "worker", workerID, "models", n, "limit", maxModelsPerWorker)
+		info.Models = info.Models[:maxModelsPerWorker]
+	}
 	var found []foundModel
 	var first error
 	names := make(map[string]bool)

@@ -184,8 +184,32 @@ func TestGroupsNameTheFlagThatJoins(t *testing.T) {
 	if want := `--served-model-name 'm-awq=m-awq' --served-model-name 'm-fp8=m-awq'`; !strings.Contains(out.String(), want) {
 		t.Errorf("no %s in %s", want, out.String())
 	}
-	if n := strings.Count(out.String(), "model has a worker"); n != 3 {
-		t.Errorf("%d lines for three workers: %s", n, out.String())
+	g.add("w:1", foundModel{public: "alias", own: "alias", model: m})
+	if strings.Contains(out.String(), "alias=") && strings.Contains(out.String(), "'m-awq=alias'") {
+		t.Errorf("two names that one worker has are taken for two models: %s", out.String())
+	}
+	if n := strings.Count(out.String(), "model has a worker"); n != 4 {
+		t.Errorf("%d lines for four: %s", n, out.String())
+	}
+}
+
+func TestNiceName(t *testing.T) {
+	for name, want := range map[string]string{"Qwen/Qwen3": "Qwen/Qwen3", "/models/x-q4.gguf": "x-q4", `C:\models\x.gguf`: "x", "x.gguf": "x"} {
+		if got := niceName(name); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestAttachBoundsTheModelsOfAWorker(t *testing.T) {
+	dir := modelFolder(t)
+	var many []map[string]any
+	for i := range maxModelsPerWorker + 1 {
+		many = append(many, map[string]any{"id": fmt.Sprint("m", i), "owned_by": "vllm"})
+	}
+	w, names, log, err := attachTo(t, listing(many...), model.Options{Paths: []string{dir}})
+	if err != nil || len(w.Models) != maxModelsPerWorker || len(names) != maxModelsPerWorker || !strings.Contains(log, "more models than are looked at") {
+		t.Errorf("%d models, %d names, %v", len(w.Models), len(names), err)
 	}
 }
 

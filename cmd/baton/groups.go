@@ -56,11 +56,17 @@ func (g *groups) add(workerID string, f foundModel) {
 }
 
 // hint names the flag that would join public with another model that has the
-// same tokenizer, once per pair.
+// same tokenizer, once per pair. Names that one worker has for both are aliases,
+// or two models for sure.
 func (g *groups) hint(public string) {
+	of := g.models[public]
 	for _, other := range slices.Sorted(maps.Keys(g.models)) {
+		o := g.models[other]
+		if other == public || o.adapter || o.digest != of.digest || shareAny(o.workers, of.workers) {
+			continue
+		}
 		pair := min(public, other) + "\x00" + max(public, other)
-		if other == public || g.models[other].adapter || g.models[other].digest != g.models[public].digest || g.hinted[pair] {
+		if g.hinted[pair] {
 			continue
 		}
 		g.hinted[pair] = true
@@ -74,10 +80,27 @@ func (g *groups) joinFlags(a, b string) string {
 	var flags []string
 	for _, public := range []string{a, b} {
 		for _, own := range sorted(g.models[public].own) {
-			flags = append(flags, fmt.Sprintf("--served-model-name '%s=%s'", own, a))
+			flags = append(flags, fmt.Sprintf("--served-model-name '%s=%s'", own, niceName(a)))
 		}
 	}
 	return strings.Join(flags, " ")
+}
+
+// niceName makes a name for clients of the path that llama.cpp names its model by.
+func niceName(model string) string {
+	if !strings.HasSuffix(model, ".gguf") {
+		return model
+	}
+	return strings.TrimSuffix(model[strings.LastIndexAny(model, `/\`)+1:], ".gguf")
+}
+
+func shareAny(a, b map[string]bool) bool {
+	for k := range a {
+		if b[k] {
+			return true
+		}
+	}
+	return false
 }
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
