@@ -63,7 +63,10 @@ func fromGGUF(f *gguf.File) (*Tokenizer, error) {
 	if err := g.endTokens(); err != nil {
 		return nil, err
 	}
-	return g.t, g.finish()
+	if err := g.finish(); err != nil {
+		return nil, err
+	}
+	return g.t, nil
 }
 
 // A ggufReader builds one tokenizer.
