@@ -21,11 +21,14 @@ func writeHelp(w io.Writer, settings []*setting) error {
 		}
 		fmt.Fprintf(&b, "  %s\n", strings.TrimSpace("--"+s.name+" "+s.operand))
 		note := s.meaning
+		if s.isChoice {
+			note += ": " + s.allowed
+		}
 		switch {
 		case s.isList:
 			note += " (repeatable)"
 		case len(s.initial) > 0 && !s.isBool:
-			note += " (default " + s.initial[0] + ")"
+			note += " (default " + orOff(s) + ")"
 		}
 		for _, l := range wrap(note, 74) {
 			fmt.Fprintf(&b, "      %s\n", l)
@@ -33,6 +36,14 @@ func writeHelp(w io.Writer, settings []*setting) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// orOff is the default of a setting, as a person says it.
+func orOff(s *setting) string {
+	if s.initial[0] == "0" && s.operand == "DURATION" {
+		return "0, off"
+	}
+	return s.initial[0]
 }
 
 // wrap breaks a text at spaces into lines of at most width letters.

@@ -32,8 +32,9 @@ type setting struct {
 	get     func() []string         // the value in force, as it would be written
 	initial []string                // the default, as it would be written
 
-	isList bool
-	isBool bool
+	isList   bool
+	isBool   bool
+	isChoice bool // allowed lists all values
 	unset  bool // the default is that there is no value
 	noFile bool // not a key of the file
 	noEnv  bool // not a variable

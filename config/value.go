@@ -156,7 +156,7 @@ func choice(p *string, initial string, options []string, name, meaning string, r
 	*p = initial
 	return &setting{
 		name: name, operand: strings.ToUpper(name[strings.LastIndexByte(name, '-')+1:]),
-		meaning: meaning, allowed: orList(options),
+		meaning: meaning, allowed: orList(options), isChoice: true,
 		set: func(text string) error {
 			if why := refused[text]; why != "" {
 				return fmt.Errorf("%s; choose %s", why, orList(options))
