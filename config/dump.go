@@ -15,12 +15,11 @@ func (c *Serve) Dump(w io.Writer) error {
 	fmt.Fprintln(&b, "# What is in force, and where each value comes from.")
 	for _, s := range c.settings {
 		switch {
-		case s.title != "" && s.title != "Configuration":
-			fmt.Fprintf(&b, "\n# %s\n", s.title)
 		case s.title != "":
-		case s.noFile:
-			if v := s.get(); !s.isBool && v != nil {
-				fmt.Fprintf(&b, "\n# --%s %s (%v)\n", s.name, v[0], s.source)
+			fmt.Fprintf(&b, "\n# %s\n", s.title)
+		case s.noFile: // a comment, as the file cannot hold it
+			for _, v := range s.get() {
+				fmt.Fprintf(&b, "# --%s %s (%v)\n", s.name, v, s.source)
 			}
 		default:
 			dumpSetting(&b, s)

@@ -35,10 +35,10 @@ type setting struct {
 	isList   bool
 	isBool   bool
 	isChoice bool // allowed lists all values
-	unset  bool // the default is that there is no value
-	noFile bool // not a key of the file
-	noEnv  bool // not a variable
-	others []otherName
+	unset    bool // the default is that there is no value
+	noFile   bool // not a key of the file
+	noEnv    bool // not a variable
+	others   []otherName
 
 	source source // where the value in force came from
 }
