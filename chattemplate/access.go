@@ -197,12 +197,12 @@ func (r *render) slice(v, low, high, step value) value {
 			r.text(len(s))
 			return s
 		}
+		r.made(4 * len(x))
 		chars = []rune(x)
-		r.text(4 * len(x))
 		n = len(chars)
 	case markup:
+		r.made(4 * len(x))
 		chars = []rune(string(x))
-		r.text(4 * len(x))
 		n = len(chars)
 	case *list:
 		n = len(x.items)
@@ -226,7 +226,7 @@ func (r *render) slice(v, low, high, step value) value {
 		}
 		return &list{items: out, tuple: x.tuple}
 	}
-	r.text(4 * int(count))
+	r.made(4 * int(count))
 	if stride == 1 {
 		return alike(v, string(chars[first:first+count]))
 	}

@@ -241,7 +241,7 @@ func (r *render) contains(element, container value) bool {
 
 // sortBy sorts as Python's sorted() does: stable, also in reverse.
 func (r *render) sortBy(items []value, reverse bool, key func(value) value) []value {
-	r.list(3 * len(items))
+	r.made(64 * len(items))
 	type keyed struct{ key, item value }
 	pairs := make([]keyed, len(items))
 	for i, v := range items {

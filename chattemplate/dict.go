@@ -29,10 +29,10 @@ func (d *dict) find(key value) int {
 		}
 		return -1
 	}
-	key = hashed(key, 0)
+	key = hashed(key)
 	if len(d.keys) <= smallDict {
 		for i, k := range d.keys {
-			if hashed(k, 0) == key {
+			if hashed(k) == key {
 				return i
 			}
 		}
@@ -41,7 +41,7 @@ func (d *dict) find(key value) int {
 	if d.index == nil {
 		d.index = make(map[value]int, 2*len(d.keys))
 		for i, k := range d.keys {
-			d.index[hashed(k, 0)] = i
+			d.index[hashed(k)] = i
 		}
 	}
 	if i, ok := d.index[key]; ok {
@@ -57,73 +57,87 @@ type (
 )
 
 // hashed maps equal keys to equal Go values, and refuses what has no hash.
-func hashed(key value, depth int) value {
-	switch x := key.(type) {
-	case string, int64, nil:
-		return key
-	case markup:
-		return string(x)
-	case bool:
-		if x {
-			return int64(1)
-		}
-		return int64(0)
-	case float64:
-		if x == math.Trunc(x) && math.Abs(x) < 1<<62 {
-			return int64(x)
-		}
-		return x
-	case *big.Int:
-		return bigKey(x.String())
-	case *list:
-		if x.tuple {
-			var b strings.Builder
-			for _, e := range x.items {
-				switch h := hashed(e, deeper(depth)).(type) {
-				case string:
-					b.WriteString("s" + strconv.Quote(h))
-				case int64:
-					b.WriteString("i" + strconv.FormatInt(h, 10))
-				case float64:
-					b.WriteString("f" + strconv.FormatFloat(h, 'g', -1, 64))
-				case bigKey:
-					b.WriteString("b" + string(h))
-				case tupleKey:
-					b.WriteString("(" + string(h) + ")")
-				case nil:
-					b.WriteString("n")
-				default:
-					return key // an identity: such tuples equal only themselves
-				}
-				b.WriteByte(',')
-			}
-			return tupleKey(b.String())
-		}
-	case *undefined:
-		return (*undefined)(nil) // every undefined equals every other
-	case *span, *view, *stream, *namespace, *callable, *loop, *cycle:
-		return key
+func hashed(key value) value {
+	h, ok := hash(key, 0)
+	if !ok {
+		typeError("unhashable type: '%s'", typeName(key))
 	}
-	return typeError("unhashable type: '%s'", typeName(key))
+	return h
 }
 
 func isHashable(key value) bool {
+	_, ok := hash(key, 0)
+	return ok
+}
+
+func hash(key value, depth int) (value, bool) {
 	switch x := key.(type) {
-	case *dict:
-		return false
+	case string, int64, nil:
+		return key, true
+	case markup:
+		return string(x), true
+	case bool:
+		n, _ := intOf(x)
+		return n, true
+	case float64:
+		if x == math.Trunc(x) && math.Abs(x) < 1<<62 {
+			return int64(x), true
+		}
+		return x, true
+	case *big.Int:
+		return bigKey(x.Text(62)), true
 	case *list:
 		if !x.tuple {
-			return false
+			return nil, false
 		}
-		for _, e := range x.items {
-			if !isHashable(e) {
-				return false
-			}
+		if x.key == nil {
+			x.key = x.hash(deeper(depth))
 		}
+		return x.key, x.key != noKey
+	case *dict:
+		return nil, false
 	case *view:
-		return x.kind == "dict_values"
+		return key, x.kind == "dict_values"
+	case *undefined:
+		return (*undefined)(nil), true // every undefined equals every other
 	}
-	return true
+	return key, true
+}
+
+// noKey is remembered of tuples that hold something without a hash.
+const noKey = tupleKey("")
+
+// hash writes a tuple as a text. It is remembered: a tuple of tuples may hold the
+// same one over and over.
+func (l *list) hash(depth int) value {
+	var b strings.Builder
+	b.WriteByte('(')
+	for _, e := range l.items {
+		h, ok := hash(e, depth)
+		if !ok {
+			return noKey
+		}
+		switch h := h.(type) {
+		case string:
+			b.WriteString(strconv.Itoa(len(h)) + "s" + h)
+		case int64:
+			b.WriteString(strconv.FormatInt(h, 10) + "i")
+		case float64:
+			b.WriteString(strconv.FormatFloat(h, 'g', -1, 64) + "f")
+		case bigKey:
+			b.WriteString(string(h) + "b")
+		case tupleKey:
+			b.WriteString(string(h))
+		case nil:
+			b.WriteString("n")
+		default:
+			return l // an identity: such a tuple equals only itself
+		}
+		if b.Len() > maxKeyBytes {
+			overLimit("bytes of a tuple that is a key", maxKeyBytes)
+		}
+	}
+	return tupleKey(b.String())
 }
 
 func (d *dict) get(key value) (value, bool) {
@@ -140,7 +154,7 @@ func (d *dict) set(key, v value) {
 		return
 	}
 	if d.index != nil {
-		d.index[hashed(key, 0)] = len(d.keys)
+		d.index[hashed(key)] = len(d.keys)
 	}
 	d.keys, d.vals = append(d.keys, key), append(d.vals, v)
 }

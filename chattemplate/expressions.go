@@ -1,5 +1,7 @@
 package chattemplate
 
+import "strings"
+
 // The productions follow from the loosest operator to the tightest, as in
 // Jinja's grammar, which differs from Python's: "~" binds tighter than "+", and
 // "**" joins to the left.
@@ -236,19 +238,23 @@ func (p *parser) primary() node {
 	case tokenName:
 		return p.variable(t.text)
 	case tokenString:
-		s := t.text
-		for p.peek().kind == tokenString {
-			s += p.peek().text
-			p.pos++
+		text := t.text
+		if p.peek().kind == tokenString { // texts side by side are one
+			var b strings.Builder
+			b.WriteString(text)
+			for ; p.peek().kind == tokenString; p.pos++ {
+				b.WriteString(p.peek().text)
+			}
+			text = b.String()
 		}
-		return constant(s)
+		return constant(text)
 	case tokenNumber:
 		return constant(t.value)
 	case tokenOp:
 		switch t.text {
 		case "(":
 			if p.skipOp(")") {
-				return constant(&list{tuple: true})
+				return listOf(nil, true)
 			}
 			n := p.tuple(true)
 			p.expectOp(")")

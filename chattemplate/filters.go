@@ -51,6 +51,7 @@ func getterOr(path, fallback value) func(r *render, v value) value {
 	parts := attributeParts(path)
 	return func(r *render, v value) value {
 		for _, part := range parts {
+			r.step(1)
 			v = r.item(v, part)
 			if _, ok := v.(*undefined); ok && fallback != nil {
 				v = fallback

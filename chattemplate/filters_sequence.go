@@ -24,7 +24,7 @@ func sequenceFilters() map[string]*method {
 		"last":    plain(last),
 		"reverse": plain(reversed),
 		"items": plain(func(r *render, v value) value {
-			return lazily(func(r *render) *stream {
+			return lazily(v, func(r *render) *stream {
 				if _, ok := v.(*undefined); ok {
 					return emptyStream()
 				}
@@ -94,7 +94,7 @@ func isReversible(v value) bool {
 
 func reversed(r *render, v value) value {
 	if s, ok := textOf(v); ok {
-		r.text(5 * len(s))
+		r.made(5 * len(s))
 		runes := []rune(s)
 		slices.Reverse(runes)
 		return alike(v, string(runes))
@@ -142,6 +142,9 @@ func sorted(r *render, v value, args []value) value {
 	if s, ok := textOf(args[2]); ok {
 		paths = paths[:0]
 		for path := range strings.SplitSeq(s, ",") {
+			if len(paths) == maxPathParts {
+				overLimit("attributes to sort by", maxPathParts)
+			}
 			paths = append(paths, path)
 		}
 	}
@@ -177,11 +180,11 @@ func dictSorted(r *render, v value, args []value) value {
 }
 
 func unique(r *render, v value, args []value) value {
-	return lazily(func(r *render) *stream {
+	return lazily(v, func(r *render) *stream {
 		key := r.sortKey(args[0], args[1], nil)
 		seen := map[value]bool{}
 		return filtered(r, v, func(e value) bool {
-			k := hashed(key(e), 0)
+			k := hashed(key(e))
 			if seen[k] {
 				return false
 			}
@@ -230,7 +233,7 @@ func extreme(before string) func(r *render, v value, args []value) value {
 
 // batched deals a list out to rows of the same length.
 func batched(r *render, v value, args []value) value {
-	return lazily(func(r *render) *stream {
+	return lazily(v, func(r *render) *stream {
 		size, _ := intOf(args[0])
 		var rows []value
 		row := &list{}
@@ -255,7 +258,7 @@ func batched(r *render, v value, args []value) value {
 
 // sliced deals a list out to so many columns.
 func sliced(r *render, v value, args []value) value {
-	return lazily(func(r *render) *stream {
+	return lazily(v, func(r *render) *stream {
 		items := r.collect(v)
 		columns := needInt(args[0])
 		if columns == 0 {
@@ -287,7 +290,7 @@ func sliced(r *render, v value, args []value) value {
 // mapFilter applies a filter to each element, or takes an attribute of each.
 // None and everything else that is false has no elements.
 func mapFilter(r *render, v value, args arguments) value {
-	return lazily(func(r *render) *stream {
+	return lazily(v, func(r *render) *stream {
 		if !r.truth(v) {
 			return emptyStream()
 		}
@@ -308,7 +311,7 @@ func mapFilter(r *render, v value, args arguments) value {
 // selectFilter is select, reject, selectattr and rejectattr.
 func selectFilter(byAttribute, want bool) func(r *render, v value, args arguments) value {
 	return func(r *render, v value, args arguments) value {
-		return lazily(func(r *render) *stream {
+		return lazily(v, func(r *render) *stream {
 			if !r.truth(v) {
 				return emptyStream()
 			}
@@ -354,6 +357,9 @@ func attributeParts(path value) []value {
 	}
 	var parts []value
 	for part := range strings.SplitSeq(s, ".") {
+		if len(parts) == maxPathParts {
+			overLimit("names with dots between", maxPathParts)
+		}
 		if n, err := strconv.ParseUint(part, 10, 31); err == nil {
 			parts = append(parts, int64(n))
 		} else {

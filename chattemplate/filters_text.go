@@ -43,7 +43,7 @@ func textFilters() map[string]*method {
 		"urlencode":   plain(urlEncoded),
 		"xmlattr":     filter(takes("autospace", true), xmlAttributes),
 		"wordcount": plain(func(r *render, v value) value {
-			return int64(len(strings.FieldsFunc(r.softText(v), func(c rune) bool { return c != '_' && !isAlnum(c) })))
+			return words(r.softText(v))
 		}),
 		"tojson": filter(takes("ensure_ascii indent separators sort_keys", false, nil, nil, false),
 			func(r *render, v value, args []value) value { return r.toJSON(v, r.jsonStyleOf(args)) }),
@@ -60,8 +60,22 @@ func (r *render) soft(v value) value {
 
 func (r *render) cased(v value, f func(string) string) value {
 	s := r.softText(v)
-	r.text(2 * len(s))
+	r.made(2 * len(s))
 	return alike(v, f(s))
+}
+
+// words counts runs of letters, digits and underscores.
+func words(s string) value {
+	n, inside := int64(0), false
+	for _, c := range s {
+		if c != '_' && !isAlnum(c) {
+			inside = false
+		} else if !inside {
+			inside = true
+			n++
+		}
+	}
+	return n
 }
 
 // titleWords is the filter title, which unlike the method of the same name only
@@ -90,6 +104,13 @@ func stripped(s string, set value, left, right bool) string {
 	if set != nil {
 		chars := needText(set)
 		in = func(c rune) bool { return strings.ContainsRune(chars, c) }
+		if len(chars) > 64 {
+			set := map[rune]bool{}
+			for _, c := range chars {
+				set[c] = true
+			}
+			in = func(c rune) bool { return set[c] }
+		}
 	}
 	if left {
 		s = strings.TrimLeftFunc(s, in)
@@ -140,9 +161,17 @@ func indented(r *render, v value, args []value) value {
 // lineEnds are all characters at which str.splitlines() splits.
 const lineEnds = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
 
+// tooMany stops a split before it makes a list that is over the limit anyway.
+func tooMany(parts []string) {
+	if len(parts) > maxListItems {
+		overLimit("elements in one list", maxListItems)
+	}
+}
+
 func splitLines(s string, keepEnds bool) []string {
 	var lines []string
 	for s != "" {
+		tooMany(lines)
 		i := strings.IndexAny(s, lineEnds)
 		if i < 0 {
 			return append(lines, s)
@@ -189,7 +218,19 @@ func truncated(r *render, v value, args []value) value {
 // withoutTags is markupsafe's striptags: no comments, no tags, single blanks.
 func withoutTags(s string) string {
 	s = withoutRuns(withoutRuns(s, "<!--", "-->"), "<", ">")
-	s = strings.Join(strings.FieldsFunc(s, isSpace), " ")
+	var b strings.Builder
+	for s = strings.TrimLeftFunc(s, isSpace); s != ""; s = strings.TrimLeftFunc(s, isSpace) {
+		end := strings.IndexFunc(s, isSpace)
+		if end < 0 {
+			end = len(s)
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(s[:end])
+		s = s[end:]
+	}
+	s = b.String()
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#39;", "'", "&#34;", `"`, "&quot;", `"`, "&amp;", "&").Replace(s)
 }
 

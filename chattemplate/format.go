@@ -56,16 +56,15 @@ func (r *render) number(negative bool, prefix, digits string, spec *formatSpec) 
 
 // grouped puts separators between digits, after zeros up to the width.
 func (r *render) grouped(digits string, spec *formatSpec, width int64) string {
-	if missing := width - int64(len(digits)); missing > 0 {
-		if spec.grouping != 0 {
-			size := r.groupSize(spec)
-			for n := int64(len(digits)); n+(n-1)/size < width; n++ {
-				digits = "0" + digits
-			}
-		} else {
-			digits = r.padded(digits, "rjust", width, "0")
+	if spec.grouping != 0 && width > 0 { // the separators take their part of the width
+		size := r.groupSize(spec)
+		n := width * size / (size + 1)
+		for n+(n-1)/size < width {
+			n++
 		}
+		width = n
 	}
+	digits = r.padded(digits, "rjust", width, "0")
 	if spec.grouping == 0 {
 		return digits
 	}

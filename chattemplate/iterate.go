@@ -115,18 +115,18 @@ func (r *render) length(v value) (int, bool) {
 // mapped and filtered are the two kinds of generators that filters make.
 func mapped(r *render, v value, f func(value) value) *stream {
 	next := r.iterate(v)
-	return &stream{kind: "generator", next: func(*render) (value, bool) {
+	return generator(v, func(*render) (value, bool) {
 		e, ok := next()
 		if !ok {
 			return nil, false
 		}
 		return f(e), true
-	}}
+	})
 }
 
 func filtered(r *render, v value, keep func(value) bool) *stream {
 	next := r.iterate(v)
-	return &stream{kind: "generator", next: func(*render) (value, bool) {
+	return generator(v, func(*render) (value, bool) {
 		for e, ok := next(); ok; e, ok = next() {
 			r.step(1)
 			if keep(e) {
@@ -134,24 +134,35 @@ func filtered(r *render, v value, keep func(value) bool) *stream {
 			}
 		}
 		return nil, false
-	}}
+	})
 }
 
-// lazily is a generator whose body does not begin before its first element is
-// asked for: also its complaints about its arguments come only then.
-func lazily(begin func(r *render) *stream) *stream {
+// lazily is a generator over v whose body does not begin before its first
+// element is asked for: also its complaints about its arguments come only then.
+func lazily(v value, begin func(r *render) *stream) *stream {
 	var body *stream
-	return &stream{kind: "generator", next: func(r *render) (value, bool) {
+	return generator(v, func(r *render) (value, bool) {
 		if body == nil {
 			body = begin(r)
 		}
 		return body.next(r)
-	}}
+	})
 }
 
-func emptyStream() *stream {
-	return &stream{kind: "generator", next: func(*render) (value, bool) { return nil, false }}
+// generator is a stream that reads from v. Streams on streams recurse when they
+// are read, so their number is limited.
+func generator(v value, next func(r *render) (value, bool)) *stream {
+	depth := 0
+	switch x := v.(type) {
+	case *stream:
+		depth = x.depth
+	case *loop:
+		depth = x.streams
+	}
+	return &stream{kind: "generator", depth: deeper(depth), next: next}
 }
+
+func emptyStream() *stream { return streamOf("generator", nil) }
 
 func streamOf(kind string, items []value) *stream {
 	next := over(items)

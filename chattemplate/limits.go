@@ -5,23 +5,25 @@ package chattemplate
 // tokens renders in about a million steps. They are there for the template that
 // was written to do harm and for the request that meets a weak one.
 const (
-	maxTemplateBytes = 1 << 20  // length of a template's source
-	maxBlockDepth    = 100      // blocks inside blocks
-	maxExprDepth     = 200      // brackets inside brackets, while parsing
-	maxExprHeight    = 500      // operators on top of each other, while rendering
-	maxMacroDepth    = 200      // calls inside calls; Python gives up at about as many
-	maxSteps         = 20 << 20 // statements, loop rounds, list elements, 64-byte blocks of text: about a second
-	maxOutputBytes   = 64 << 20 // length of the prompt
-	maxMadeBytes     = 1 << 30  // text and lists that are made on the way, freed ones included
-	maxTextBytes     = 64 << 20 // one text
-	maxListItems     = 4 << 20  // one list
-	maxRange         = 100_000  // the sandbox's own limit
-	maxValueDepth    = 500      // lists inside lists, where they are printed or compared
-	maxIntBits       = 1 << 16  // an integer; Python prints none above 4,300 digits
-	maxIntDigits     = 4300     // digits of an integer in text or JSON, as in Python
-	maxJSONBytes     = 64 << 20 // the request's JSON
-	maxJSONDepth     = 256      // arrays and objects inside each other
-	maxFieldWidth    = 1 << 16  // padding that a format asks for
+	maxTemplateBytes = 1 << 20   // length of a template's source
+	maxBlockDepth    = 100       // blocks inside blocks
+	maxExprDepth     = 200       // brackets inside brackets, while parsing
+	maxExprHeight    = 500       // operators on top of each other, while rendering
+	maxMacroDepth    = 200       // calls inside calls; Python gives up at about as many
+	maxSteps         = 16 << 20  // statements, loop rounds, list elements, 64-byte blocks of text: about a second
+	maxOutputBytes   = 32 << 20  // length of the prompt
+	maxMadeBytes     = 512 << 20 // text and lists that are made on the way, freed ones included
+	maxTextBytes     = 32 << 20  // one text
+	maxListItems     = 1 << 20   // one list
+	maxRange         = 100_000   // the sandbox's own limit
+	maxValueDepth    = 500       // lists inside lists, where they are printed or compared
+	maxIntBits       = 1 << 16   // an integer; Python prints none above 4,300 digits
+	maxIntDigits     = 4300      // digits of an integer in text or JSON, as in Python
+	maxJSONBytes     = 32 << 20  // the request's JSON
+	maxJSONDepth     = 256       // arrays and objects inside each other
+	maxFieldWidth    = 1 << 16   // padding that a format asks for
+	maxKeyBytes      = 4 << 10   // a tuple that is the key of a dict
+	maxPathParts     = 100       // names with dots between, in map(attribute=...) and its like
 )
 
 // budget is what is left to one rendering.

@@ -66,7 +66,6 @@ func (f *forLoop) run(r *render, v value, depth int) signal {
 
 // over prepares the loop variable.
 func (f *forLoop) over(r *render, v value, depth int) *loop {
-	l := &loop{index: -1, depth: depth, total: -1}
 	outer := r.scope
 	if f.condition != nil {
 		v = filtered(r, v, func(item value) bool {
@@ -77,6 +76,13 @@ func (f *forLoop) over(r *render, v value, depth int) *loop {
 			r.scope = before
 			return keep
 		})
+	}
+	l := &loop{index: -1, depth: depth, total: -1}
+	switch x := v.(type) {
+	case *stream:
+		l.streams = deeper(x.depth)
+	case *loop:
+		l.streams = deeper(x.streams)
 	}
 	switch v.(type) {
 	case *list, *dict, *view:
@@ -110,6 +116,9 @@ type loop struct {
 	index int // from 0
 	total int // -1: not known yet
 	depth int
+	// streams counts the streams below this loop, which is itself read as one by
+	// those who iterate over it.
+	streams int
 
 	before, current, ahead value
 	lookedAhead, atEnd     bool

@@ -8,7 +8,7 @@ func (p *parser) macroStatement() statement {
 	m := p.macroBody(name, p.parameters(), "endmacro")
 	slot := p.slot(name)
 	return func(r *render) signal {
-		r.scope.set(slot, m.bind(r.scope))
+		r.set(slot, m.bind(r.scope))
 		return goOn
 	}
 }
@@ -140,19 +140,20 @@ func (m *macro) arguments(r *render, args arguments) {
 	}
 	for i, p := range m.params {
 		if i < len(args.positional) {
-			r.scope.set(p.slot, args.positional[i])
+			r.set(p.slot, args.positional[i])
 			continue
 		}
 		if v, ok := rest.get(p.name); ok {
-			r.scope.set(p.slot, v)
+			r.set(p.slot, v)
+			r.step(len(rest.keys) / 16)
 			rest.remove(p.name)
 			continue
 		}
 		if p.fallback != nil {
-			r.scope.set(p.slot, p.fallback.eval(r))
+			r.set(p.slot, p.fallback.eval(r))
 			continue
 		}
-		r.scope.set(p.slot, &undefined{"UndefinedError", "parameter '" + p.name + "' was not provided"})
+		r.set(p.slot, &undefined{"UndefinedError", "parameter '" + p.name + "' was not provided"})
 	}
 	if m.caller >= 0 {
 		caller, ok := rest.get("caller")
@@ -160,16 +161,16 @@ func (m *macro) arguments(r *render, args arguments) {
 			caller = &undefined{"UndefinedError", "No caller defined"}
 		}
 		rest.remove("caller")
-		r.scope.set(m.caller, caller)
+		r.set(m.caller, caller)
 	}
 	if m.kwargs >= 0 {
-		r.scope.set(m.kwargs, rest)
+		r.set(m.kwargs, rest)
 	} else if len(rest.keys) > 0 {
 		typeError("macro '%s' takes no keyword argument '%s'", m.name, r.str(rest.keys[0]))
 	}
 	extra := args.positional[min(len(m.params), len(args.positional)):]
 	if m.varargs >= 0 {
-		r.scope.set(m.varargs, tupleOf(extra...))
+		r.set(m.varargs, tupleOf(extra...))
 	} else if len(extra) > 0 {
 		typeError("macro '%s' takes not more than %d argument(s)", m.name, len(m.params))
 	}

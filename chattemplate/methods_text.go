@@ -140,8 +140,8 @@ func needSeparator(v value) string {
 func splitMethod(fromRight bool) func(r *render, s string, args []value) value {
 	return func(r *render, s string, args []value) value {
 		limit := needInt(args[1])
-		if limit < 0 || limit > int64(len(s)) {
-			limit = int64(len(s)) + 1
+		if limit < 0 || limit > maxListItems {
+			limit = maxListItems + 1
 		}
 		var parts []string
 		switch {
@@ -178,6 +178,7 @@ func fields(s string, limit int) []string {
 			}
 			end = len(s)
 		}
+		tooMany(out)
 		out = append(out, s[:end])
 		s = s[end:]
 	}
@@ -197,6 +198,7 @@ func fieldsFromRight(s string, limit int) []string {
 			break
 		}
 		_, width := utf8.DecodeRuneInString(s[start:])
+		tooMany(out)
 		out = append(out, s[start+width:])
 		s = s[:start]
 	}
@@ -210,6 +212,7 @@ func splitFromRight(s, sep string, limit int) []string {
 		if i < 0 {
 			break
 		}
+		tooMany(out)
 		out = append(out, s[i+len(sep):])
 		s = s[:i]
 	}

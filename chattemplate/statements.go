@@ -110,7 +110,7 @@ func (p *parser) oneTarget(attributes bool) target {
 	}
 	slot := p.slot(name)
 	if !attributes || !p.skipOp(".") {
-		return func(r *render, v value) { r.scope.set(slot, v) }
+		return func(r *render, v value) { r.set(slot, v) }
 	}
 	attr := p.expectName()
 	return func(r *render, v value) {
@@ -170,7 +170,7 @@ func (p *parser) captured(end string) func(r *render) (value, signal) {
 		if sig != goOn {
 			return nil, sig
 		}
-		r.scope.set(text, s)
+		r.set(text, s)
 		return n.eval(r), goOn
 	}
 }

@@ -10,7 +10,8 @@ import (
 // of Linux and the locale C. The time counts as naive: %z and %Z are empty.
 func (r *render) strftime(t time.Time, format string) string {
 	var b strings.Builder
-	for i := 0; i < len(format); i++ {
+	r.step(len(format) / 4)
+	for i := 0; i < len(format) && b.Len() <= maxTextBytes; i++ {
 		if format[i] != '%' || i+1 >= len(format) {
 			b.WriteByte(format[i])
 			continue

@@ -128,7 +128,10 @@ type scope struct {
 	parent *scope
 }
 
-func (s *scope) set(slot int, v value) {
+// set sets a variable of the innermost scope.
+func (r *render) set(slot int, v value) {
+	s := r.scope
+	r.steps -= len(s.slots) / 16
 	for i, x := range s.slots {
 		if x == slot {
 			s.values[i] = v
@@ -140,6 +143,7 @@ func (s *scope) set(slot int, v value) {
 
 func (r *render) lookup(slot int) value {
 	for s := r.scope; s != nil; s = s.parent {
+		r.steps -= len(s.slots) / 16
 		for i, x := range s.slots {
 			if x == slot {
 				return s.values[i]

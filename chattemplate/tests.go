@@ -83,7 +83,7 @@ var comparisons = func() map[string]func(r *render, v, other value) bool {
 
 // names tells whether there is such a filter or test.
 func names(table map[string]*method, v value) bool {
-	hashed(v, 0) // what has no hash is refused
+	hashed(v) // what has no hash is refused
 	s, ok := textOf(v)
 	return ok && table[s] != nil
 }

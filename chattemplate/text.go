@@ -181,6 +181,8 @@ func (r *render) escaped(v value) markup {
 		return m
 	}
 	s := r.str(v)
-	r.text(6 * len(s))
-	return markup(escapeHTML(s))
+	r.made(6 * len(s))
+	s = escapeHTML(s)
+	r.text(len(s))
+	return markup(s)
 }

@@ -29,7 +29,8 @@ type (
 	list struct {
 		items []value
 		tuple bool
-		group bool // a tuple with the names grouper and list, from |groupby
+		group bool  // a tuple with the names grouper and list, from |groupby
+		key   value // of a tuple, its hash, once it was needed
 	}
 
 	span struct{ start, stop, step int64 }
@@ -43,8 +44,9 @@ type (
 	// stream gives its elements on demand, as a Python generator: an error in an
 	// element that is never asked for never happens.
 	stream struct {
-		kind string // Python's name of the type
-		next func(r *render) (value, bool)
+		kind  string // Python's name of the type
+		depth int    // streams below this one
+		next  func(r *render) (value, bool)
 	}
 
 	namespace struct{ attrs dict }
