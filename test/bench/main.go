@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the program in one of its roles.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 2 && args[0] == "worker" {
+		return runWorker(args[1])
+	}
+	if len(args) == 3 && args[0] == "floor" {
+		return runFloor(args[1], args[2])
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	p := plan{requests: 200, streams: 500, flat: 16, hold: 5 * time.Second}
+	flags.IntVar(&p.rounds, "rounds", 3, "how often each race is run")
+	flags.IntVar(&p.streams, "streams", p.streams, "paced streams to each contestant")
+	flags.DurationVar(&p.hold, "hold", p.hold, "measured time of the paced and of the unpaced load")
+	binary := flags.String("baton", "", "the program to race; empty = build it from this source")
+	quick := flags.Bool("quick", false, "a short race with few streams, whose figures mean little")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *quick {
+		p = plan{requests: 20, streams: 20, flat: 4, hold: time.Second, rounds: 1}
+	}
+	rows, err := raceAll(ctx, p, *binary, stderr)
+	if err != nil {
+		return err
+	}
+	return printTable(stdout, rows)
+}
+
+// A contestant starts a program that is raced.
+type contestant func(ctx context.Context) (*process, error)
+
+// raceAll runs each race in each round: the floor against itself, which shows
+// what a ratio of 1 looks like here, baton against the floor, and baton with
+// migration against itself without.
+func raceAll(ctx context.Context, p plan, binary string, progress io.Writer) ([]row, error) {
+	dir, err := os.MkdirTemp("", "baton-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if binary == "" {
+		if binary, err = build(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := writeModel(dir); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	worker, err := start(ctx, "worker", self, "worker", "{address}")
+	if err != nil {
+		return nil, err
+	}
+	defer worker.stop()
+
+	url := "http://" + worker.address
+	floor := func(ctx context.Context) (*process, error) {
+		return start(ctx, "floor", self, "floor", "{address}", url)
+	}
+	baton := func(limit string) contestant {
+		return func(ctx context.Context) (*process, error) {
+			return start(ctx, "baton", binary, "serve", "--http-host", "127.0.0.1", "--http-port", "{port}",
+				"--worker", "vllm="+url, "--model-path", dir, "--migration-limit", limit)
+		}
+	}
+	races := []struct {
+		name                  string
+		yardstick, contestant contestant
+	}{
+		{"floor / floor", floor, floor},
+		{"baton / floor", floor, baton("3")},
+		{"baton --migration-limit 3 / 0", baton("0"), baton("3")},
+	}
+	rows := make([]row, len(races))
+	c := &course{plan: p, worker: worker}
+	for round := range p.rounds {
+		for i, race := range races {
+			r, err := c.race(ctx, race.yardstick, race.contestant)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", race.name, err)
+			}
+			rows[i].name, rows[i].rounds = race.name, append(rows[i].rounds, r)
+			fmt.Fprintf(progress, "round %d of %d, %s: CPU paced %.2f, unpaced %.2f, first token %.2f\n",
+				round+1, p.rounds, race.name, r.pacedCPU, r.unpacedCPU, r.first)
+		}
+	}
+	return rows, nil
+}
+
+func build(ctx context.Context, dir string) (string, error) {
+	binary := filepath.Join(dir, "baton")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "baton/cmd/baton").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build baton: %w\n%s", err, out)
+	}
+	return binary, nil
+}
