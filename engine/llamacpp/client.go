@@ -68,8 +68,17 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 
 // generate is Generate without min_tokens.
 func (c *Client) generate(ctx context.Context, req *engine.Request) engine.Stream {
+	if s, ok := c.lost.find(req.TokenIDs); ok {
+		return c.generateAcross(ctx, req, s)
+	}
+	return c.generateWhole(ctx, req, "")
+}
+
+// generateWhole gives a request that does not begin inside a character, in one,
+// under a grammar if there is one.
+func (c *Client) generateWhole(ctx context.Context, req *engine.Request, grammar string) engine.Stream {
 	return func(yield func(engine.Delta, error) bool) {
-		resp, err := c.start(ctx, req)
+		resp, err := c.start(ctx, req, grammar)
 		if err != nil {
 			yield(engine.Delta{}, err)
 			return
@@ -95,11 +104,11 @@ func (c *Client) generate(ctx context.Context, req *engine.Request) engine.Strea
 }
 
 // start sends the request and returns the answer once it is a stream.
-func (c *Client) start(ctx context.Context, req *engine.Request) (*transport.Response, error) {
+func (c *Client) start(ctx context.Context, req *engine.Request, grammar string) (*transport.Response, error) {
 	if req.Stop.MaxTokens < 1 {
 		return nil, c.link.Error(engine.Internal, "a budget of %d tokens: the engine would give one", req.Stop.MaxTokens)
 	}
-	body, err := completionBody(req, true)
+	body, err := completionBody(req, true, grammar)
 	if err != nil {
 		return nil, c.link.Error(engine.Internal, "encode request: %w", err)
 	}

@@ -74,6 +74,22 @@ func TestLive(t *testing.T) {
 			}
 		}
 	})
+	// A continuation may begin inside a character, which the server cannot show.
+	// With -b 32 -ub 32 the server computes it exactly as the uncut answer.
+	t.Run("continued anywhere", func(t *testing.T) {
+		const n = 40
+		uncut := request(emojiPrompt...)
+		uncut.Stop.MaxTokens = n
+		whole := unstreamed(t, url, uncut)
+		for k := 1; k < n; k++ {
+			req := request(slices.Concat(emojiPrompt, whole[:k])...)
+			req.Carried, req.Stop.MaxTokens = k, n-k
+			ids, finish, err := collect(t, client, req)
+			if err != nil || finish != engine.FinishLength || !slices.Equal(ids, whole[k:]) {
+				t.Errorf("cut at %d: %v, %q, %v\nuncut: %v", k, ids, finish, err, whole[k:])
+			}
+		}
+	})
 	t.Run("logprobs", func(t *testing.T) {
 		req := request(19556, 905)
 		req.Output = engine.OutputOptions{Logprobs: true, TopLogprobs: 3}
@@ -154,7 +170,7 @@ func TestLive(t *testing.T) {
 // unstreamed asks for the same answer without a stream, which holds all ids.
 func unstreamed(t *testing.T, url string, req *engine.Request) []engine.TokenID {
 	t.Helper()
-	body, err := completionBody(req, false)
+	body, err := completionBody(req, false, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,12 @@ func (l *lostIDs) reconstruct(dst []engine.TokenID, text []byte, lost int, own [
 	return dst, false
 }
 
+// pieces returns n ids whose pieces join to text, which begins inside a character.
+func (l *lostIDs) pieces(text []byte, n int) ([]engine.TokenID, bool) {
+	l.once.Do(l.index)
+	return l.split(nil, text, n)
+}
+
 // cutOwn cuts the text of the event's own ids off. Control tokens have a piece
 // but no text.
 func (l *lostIDs) cutOwn(text []byte, own []engine.TokenID) []byte {

@@ -29,7 +29,7 @@ func FuzzReconstruct(f *testing.F) {
 			return
 		}
 		lost := lostIDs{piece: piece, size: pairs + 1<<14}
-		var hidden, want []engine.TokenID // generated since the last event
+		var hidden []engine.TokenID // generated since the last event
 		var shown int
 		for i := 0; i < len(text); {
 			id := engine.TokenID(text[i])
@@ -39,7 +39,6 @@ func FuzzReconstruct(f *testing.F) {
 			}
 			cuts = cuts>>1 | cuts<<63
 			i += size
-			want = append(want, id)
 			if !utf8.ValidString(text[shown:i]) {
 				hidden = append(hidden, id)
 				continue

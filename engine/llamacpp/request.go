@@ -27,7 +27,7 @@ const (
 // completionBody is the request of POST /completion. Every sampling parameter
 // is sent, because the server's own defaults are not neutral (top_k 40, top_p
 // 0.95, min_p 0.05) and can be changed by its flags.
-func completionBody(req *engine.Request, stream bool) ([]byte, error) {
+func completionBody(req *engine.Request, stream bool, grammar string) ([]byte, error) {
 	p := &req.Sampling
 	probs := 0
 	if req.Output.Logprobs {
@@ -59,12 +59,13 @@ func completionBody(req *engine.Request, stream bool) ([]byte, error) {
 		NProbs           int      `json:"n_probs"`
 		PostSampling     bool     `json:"post_sampling_probs"`
 		Stop             []string `json:"stop"`
+		Grammar          string   `json:"grammar,omitempty"`
 	}{
 		NPredict: req.Stop.MaxTokens, Stream: stream, ReturnTokens: true, CachePrompt: true, PingInterval: pingInterval,
 		Temperature: p.Temperature, TopK: max(p.TopK, 0), TopP: p.TopP, MinP: p.MinP, TopNSigma: -1, TypicalP: 1,
 		RepeatLastN: penaltyWindow, RepeatPenalty: p.RepetitionPenalty, PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
 		Seed: seed(p.Seed, req.Carried), LogitBias: bias(p.LogitBias), IgnoreEOS: req.Stop.IgnoreEOS, NProbs: probs,
-		Stop: []string{},
+		Stop: []string{}, Grammar: grammar,
 	})
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestCompletionBody(t *testing.T) {
 		{plain, false, `{"prompt":[1],"n_predict":1,"stream":false,"return_tokens":true,"cache_prompt":true,"sse_ping_interval":1,"temperature":0,"dynatemp_range":0,"top_k":0,"top_p":1,"min_p":0,"top_n_sigma":-1,"typical_p":1,"xtc_probability":0,"mirostat":0,"dry_multiplier":0,"repeat_last_n":64,"repeat_penalty":1,"presence_penalty":0,"frequency_penalty":0,"seed":4294967295,"logit_bias":[],"ignore_eos":false,"n_probs":1,"post_sampling_probs":false,"stop":[]}`},
 	}
 	for _, test := range tests {
-		got, err := completionBody(test.req, test.stream)
+		got, err := completionBody(test.req, test.stream, "")
 		if err != nil || !json.Valid(got) || string(got) != test.want {
 			t.Errorf("got  %s, %v\nwant %s", got, err, test.want)
 		}

@@ -23,7 +23,7 @@ func (a *answer) fetchTail(ctx context.Context, lost int) (engine.Delta, *engine
 	req.TokenIDs = slices.Concat(a.req.TokenIDs, a.delivered)
 	req.Carried += len(a.delivered)
 	req.Stop.MaxTokens = lost
-	body, err := completionBody(&req, false)
+	body, err := completionBody(&req, false, "")
 	if err != nil {
 		return engine.Delta{}, link.Error(engine.Internal, "encode request: %w", err)
 	}
