@@ -24,7 +24,7 @@ func (r *render) item(v, key value) value {
 	switch x := v.(type) {
 	case *dict:
 		r.step(sizeOf(key) / 64)
-		if isHashable(key) {
+		if _, ok := key.(string); ok || isHashable(key) {
 			if item, ok := x.get(key); ok {
 				return item
 			}
@@ -54,7 +54,7 @@ func (r *render) item(v, key value) value {
 		}
 		return missing(v, name)
 	}
-	return &undefined{"UndefinedError", objectName(v) + " has no element " + r.reprText(key)}
+	return &undefined{of: v, key: key}
 }
 
 // position resolves an index, which may count from the end.
@@ -121,7 +121,7 @@ func (r *render) ownAttribute(v value, name string) (value, bool) {
 		return &callable{name: name, call: func(r *render, args arguments) value { return m.invoke(r, v, args) }}, true
 	}
 	if unsafe(v, name) {
-		return &undefined{"SecurityError", "access to attribute '" + name + "' of '" + typeName(v) + "' object is unsafe."}, true
+		return &undefined{of: v, key: name, unsafe: true}, true
 	}
 	return nil, false
 }
@@ -148,8 +148,8 @@ func unsafe(v value, name string) bool {
 }
 
 func numberAttribute(v value, name string) (value, bool) {
-	_, isInt := bigOf(v)
 	_, isFloat := v.(float64)
+	isInt := isInt(v)
 	if !isInt && !isFloat {
 		return nil, false
 	}
@@ -170,9 +170,7 @@ func numberAttribute(v value, name string) (value, bool) {
 	return nil, false
 }
 
-func missing(v value, name string) value {
-	return &undefined{"UndefinedError", "'" + objectName(v) + "' has no attribute '" + name + "'"}
-}
+func missing(v value, name string) value { return &undefined{of: v, key: name} }
 
 func objectName(v value) string {
 	switch v.(type) {

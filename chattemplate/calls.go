@@ -27,7 +27,8 @@ func (s signature) byPosition() signature {
 	return s
 }
 
-// bind gives each parameter its argument, or complains as Python does.
+// bind gives each parameter its argument, or complains as Python does. The
+// result is only read: it may be the defaults themselves.
 func (s *signature) bind(function string, args arguments) []value {
 	if args.keywords == nil && len(args.positional) == len(s.names) {
 		return args.positional
@@ -35,10 +36,16 @@ func (s *signature) bind(function string, args arguments) []value {
 	if len(args.positional) > len(s.names) {
 		typeError("%s() takes at most %d arguments (%d given)", function, len(s.names), len(args.positional))
 	}
-	out := make([]value, len(s.names))
-	n := copy(out, args.positional)
-	used := 0
+	n, used := len(args.positional), 0
 	required := len(s.names) - len(s.defaults)
+	if args.keywords == nil && n >= required {
+		if n == 0 {
+			return s.defaults
+		}
+		return append(args.positional, s.defaults[n-required:]...)
+	}
+	out := make([]value, len(s.names))
+	copy(out, args.positional)
 	for i := n; i < len(s.names); i++ {
 		if args.keywords != nil && !s.nameless {
 			if v, ok := args.keywords.get(s.names[i]); ok {
@@ -128,7 +135,8 @@ func (l *argumentList) nodes() []node {
 func (l *argumentList) eval(r *render) arguments {
 	var args arguments
 	if len(l.positional) > 0 {
-		args.positional = make([]value, len(l.positional))
+		// Room for defaults that bind may add.
+		args.positional = make([]value, len(l.positional), len(l.positional)+2)
 		for i := range l.positional {
 			args.positional[i] = l.positional[i].eval(r)
 		}

@@ -106,11 +106,15 @@ func compareNumbers(a, b value) (order int, ok bool) {
 	case okA && okB:
 		return compareFloats(x, y), true
 	case okA:
-		n, ok := bigOf(b)
-		return -compareMixed(n, x), ok
+		if n, ok := bigOf(b); ok {
+			return -compareMixed(n, x), true
+		}
+		return 0, false
 	case okB:
-		n, ok := bigOf(a)
-		return compareMixed(n, y), ok
+		if n, ok := bigOf(a); ok {
+			return compareMixed(n, y), true
+		}
+		return 0, false
 	}
 	m, okA := bigOf(a)
 	n, okB := bigOf(b)
@@ -226,7 +230,14 @@ func (r *render) contains(element, container value) bool {
 		}
 	case *undefined:
 		return false
-	case *list, *span, *stream, *loop:
+	case *list:
+		for _, e := range x.items {
+			if r.same(e, element, 0) {
+				return true
+			}
+		}
+		return false
+	case *span, *stream, *loop:
 	default:
 		typeError("argument of type '%s' is not iterable", typeName(container))
 	}

@@ -21,13 +21,8 @@ type dict struct {
 const smallDict = 8
 
 func (d *dict) find(key value) int {
-	if s, ok := key.(string); ok && len(d.keys) <= smallDict {
-		for i, k := range d.keys {
-			if k, ok := k.(string); ok && k == s {
-				return i
-			}
-		}
-		return -1
+	if s, ok := key.(string); ok {
+		return d.findText(s)
 	}
 	key = hashed(key)
 	if len(d.keys) <= smallDict {
@@ -38,16 +33,38 @@ func (d *dict) find(key value) int {
 		}
 		return -1
 	}
-	if d.index == nil {
-		d.index = make(map[value]int, 2*len(d.keys))
-		for i, k := range d.keys {
-			d.index[hashed(k)] = i
-		}
-	}
+	d.makeIndex()
 	if i, ok := d.index[key]; ok {
 		return i
 	}
 	return -1
+}
+
+// findText is find for a text, which it does not have to make a value of.
+func (d *dict) findText(key string) int {
+	if len(d.keys) <= smallDict {
+		for i, k := range d.keys {
+			if k, ok := k.(string); ok && k == key {
+				return i
+			}
+		}
+		return -1
+	}
+	d.makeIndex()
+	if i, ok := d.index[key]; ok {
+		return i
+	}
+	return -1
+}
+
+func (d *dict) makeIndex() {
+	if d.index != nil {
+		return
+	}
+	d.index = make(map[value]int, 2*len(d.keys))
+	for i, k := range d.keys {
+		d.index[hashed(k)] = i
+	}
 }
 
 // Keys that Go could mistake for others.

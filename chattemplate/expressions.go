@@ -48,7 +48,7 @@ func (p *parser) conditional() node {
 	n := p.or()
 	for p.skipName("if") {
 		then, condition := n, p.or()
-		otherwise := constant(&undefined{"UndefinedError", "the inline if-expression evaluated to false and no else section was defined."})
+		otherwise := constant(&undefined{hint: "the inline if-expression evaluated to false and no else section was defined."})
 		if p.skipName("else") {
 			otherwise = p.expression(true)
 		}
@@ -352,22 +352,27 @@ func (p *parser) attribute(of node) node {
 	case t.kind == tokenName && p.peek().isOp("("):
 		return p.methodCall(of, t.text)
 	case t.kind == tokenName:
-		name := t.text
-		_, method := dictMethods[name]
-		own := method || unsafe(&dict{}, name)
-		return built(func(r *render) value {
-			v := of.eval(r)
-			if d, ok := v.(*dict); ok && !own { // by far the most common case
-				if item, ok := d.get(name); ok {
-					return item
-				}
-			}
-			return r.attribute(v, name)
-		}, of)
+		return attributeOf(of, t.text)
 	}
 	p.pos--
 	p.fail("expected a name or number, got %q", t.text)
 	return node{}
+}
+
+func attributeOf(of node, name string) node {
+	_, method := dictMethods[name]
+	own := method || unsafe(&dict{}, name) // dicts have it themselves
+	var key value = name
+	return built(func(r *render) value {
+		v := of.eval(r)
+		if d, ok := v.(*dict); ok && !own { // by far the most common case
+			if i := d.findText(name); i >= 0 {
+				return d.vals[i]
+			}
+			return &undefined{of: v, key: key}
+		}
+		return r.attribute(v, name)
+	}, of)
 }
 
 // subscript parses what stands in x[...]: a key, a slice, or several keys, which

@@ -63,7 +63,7 @@ func first(r *render, v value) value {
 	if item, ok := r.iterate(v)(); ok {
 		return item
 	}
-	return &undefined{"UndefinedError", "No first item, sequence was empty."}
+	return &undefined{hint: "No first item, sequence was empty."}
 }
 
 // last needs a length, as Python's reversed() does: generators have none.
@@ -81,7 +81,7 @@ func last(r *render, v value) value {
 		}
 		return items[len(items)-1]
 	}
-	return &undefined{"UndefinedError", "No last item, sequence was empty."}
+	return &undefined{hint: "No last item, sequence was empty."}
 }
 
 func isReversible(v value) bool {
@@ -219,7 +219,7 @@ func extreme(before string) func(r *render, v value, args []value) value {
 		next := r.iterate(v)
 		best, ok := next()
 		if !ok {
-			return &undefined{"UndefinedError", "No aggregated item, sequence was empty."}
+			return &undefined{hint: "No aggregated item, sequence was empty."}
 		}
 		bestKey := key(best)
 		for e, ok := next(); ok; e, ok = next() {

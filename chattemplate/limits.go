@@ -10,7 +10,7 @@ const (
 	maxExprDepth     = 200       // brackets inside brackets, while parsing
 	maxExprHeight    = 500       // operators on top of each other, while rendering
 	maxMacroDepth    = 200       // calls inside calls; Python gives up at about as many
-	maxSteps         = 16 << 20  // statements, loop rounds, list elements, 64-byte blocks of text: about a second
+	maxSteps         = 8 << 20   // statements, rounds of loops, elements looked at, 64 bytes of text: less than a second
 	maxOutputBytes   = 32 << 20  // length of the prompt
 	maxMadeBytes     = 512 << 20 // text and lists that are made on the way, freed ones included
 	maxTextBytes     = 32 << 20  // one text

@@ -27,7 +27,7 @@ var hostile = map[string]struct {
 	"text formatted, commas": {`{{ "{:02000000000,d}".format(1) }}`, "bytes in one text"},
 	"float formatted":        {`{{ "%.2000000000f" % 1.0 }}`, "digits of a number"},
 	"text of JSON":           {`{{ (["x" * 10**6] * 100)|tojson }}`, "bytes in one text"},
-	"text kept":              {`{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = ns.l + ["x" * 10**6 ~ i] %}{% endfor %}`, "bytes made while rendering"},
+	"text kept":              {`{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = ns.l + ["x" * 10**7 ~ i] %}{% endfor %}`, "bytes made while rendering"},
 	"list repeated":          {`{{ [1] * 10**9 }}`, "elements in one list"},
 	"list doubled":           {`{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}`, "elements in one list"},
 	"list of characters":     {`{{ ("x" * 3 * 10**6)|list }}`, "elements in one list"},

@@ -40,7 +40,7 @@ type forLoop struct {
 func (f *forLoop) run(r *render, v value, depth int) signal {
 	outer := r.scope
 	l := f.over(r, v, depth)
-	inner := &scope{parent: outer}
+	inner := newScope(outer)
 	ran := false
 	for {
 		item, ok := l.advance(r)
@@ -70,7 +70,7 @@ func (f *forLoop) over(r *render, v value, depth int) *loop {
 	if f.condition != nil {
 		v = filtered(r, v, func(item value) bool {
 			before := r.scope
-			r.scope = &scope{parent: outer}
+			r.scope = newScope(outer)
 			f.assign(r, item)
 			keep := r.truth(f.condition.eval(r))
 			r.scope = before
@@ -205,7 +205,7 @@ func (l *loop) attribute(r *render, name string) (value, bool) {
 		if item, ok := l.peek(); ok {
 			return item, true
 		}
-		return &undefined{"UndefinedError", "there is no next item"}, true
+		return &undefined{hint: "there is no next item"}, true
 	case "cycle":
 		return &callable{name: name, call: func(_ *render, args arguments) value {
 			if len(args.positional) == 0 {
@@ -229,7 +229,7 @@ func (l *loop) attribute(r *render, name string) (value, bool) {
 func (l *loop) previous() value {
 	switch {
 	case l.index == 0:
-		return &undefined{"UndefinedError", "there is no previous item"}
+		return &undefined{hint: "there is no previous item"}
 	case l.next == nil:
 		return l.items[l.index-1]
 	}

@@ -98,7 +98,7 @@ func (p *parser) macroBody(name string, params []parameter, end string) *macro {
 // bind ties a macro to the scope in which it was defined.
 func (m *macro) bind(outer *scope) *callable {
 	return &callable{name: m.name, macro: m, call: func(r *render, args arguments) value {
-		inner := &scope{parent: outer, slots: make([]int, 0, len(m.params)+3), values: make([]value, 0, len(m.params)+3)}
+		inner := newScope(outer)
 		before, start := r.scope, len(r.out)
 		r.enterCall()
 		r.scope = inner
@@ -135,7 +135,7 @@ func (m *macro) attribute(name string) (value, bool) {
 // varargs, or is too much.
 func (m *macro) arguments(r *render, args arguments) {
 	rest := &dict{}
-	if args.keywords != nil {
+	if args.keywords != nil && len(args.keywords.keys) > 0 {
 		rest = args.keywords.copy(r)
 	}
 	for i, p := range m.params {
@@ -153,12 +153,12 @@ func (m *macro) arguments(r *render, args arguments) {
 			r.set(p.slot, p.fallback.eval(r))
 			continue
 		}
-		r.set(p.slot, &undefined{"UndefinedError", "parameter '" + p.name + "' was not provided"})
+		r.set(p.slot, &undefined{hint: "parameter '" + p.name + "' was not provided"})
 	}
 	if m.caller >= 0 {
 		caller, ok := rest.get("caller")
 		if !ok || caller == nil {
-			caller = &undefined{"UndefinedError", "No caller defined"}
+			caller = &undefined{hint: "No caller defined"}
 		}
 		rest.remove("caller")
 		r.set(m.caller, caller)

@@ -34,13 +34,23 @@ func intOf(v value) (int64, bool) {
 	return 0, false
 }
 
+func isInt(v value) bool {
+	switch v.(type) {
+	case bool, int64, *big.Int:
+		return true
+	}
+	return false
+}
+
 // bigOf returns any int.
 func bigOf(v value) (*big.Int, bool) {
 	if n, ok := v.(*big.Int); ok {
 		return n, true
 	}
-	n, ok := intOf(v)
-	return big.NewInt(n), ok
+	if n, ok := intOf(v); ok {
+		return big.NewInt(n), true
+	}
+	return nil, false
 }
 
 // floatOf returns any number as a float.
@@ -148,10 +158,10 @@ func (r *render) concat(a, b value) (value, bool) {
 // repeat is * of a sequence and an int.
 func (r *render) repeat(a, b value) (value, bool) {
 	seq, count := a, b
-	if _, ok := bigOf(a); ok {
+	if isInt(a) {
 		seq, count = b, a
 	}
-	if _, ok := bigOf(count); !ok {
+	if !isInt(count) {
 		return nil, false
 	}
 	times := max(needInt(count), 0)

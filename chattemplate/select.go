@@ -107,8 +107,12 @@ func SpecialTokens(tokenizerConfig json.RawMessage) (map[string]string, error) {
 	for _, name := range specialTokenNames {
 		var text *string
 		var object struct{ Content *string }
-		if json.Unmarshal(config[name], &text) != nil && json.Unmarshal(config[name], &object) == nil {
+		switch {
+		case json.Unmarshal(config[name], &text) == nil:
+		case json.Unmarshal(config[name], &object) == nil:
 			text = object.Content
+		default:
+			continue
 		}
 		if text != nil {
 			tokens[name] = *text

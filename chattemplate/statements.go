@@ -191,7 +191,7 @@ func (p *parser) withStatement() statement {
 	p.settle(mark)
 	return func(r *render) signal {
 		outer := r.scope
-		inner := &scope{parent: outer}
+		inner := newScope(outer)
 		for i, n := range values {
 			r.scope = outer
 			v := n.eval(r)
@@ -242,7 +242,7 @@ func (p *parser) blockStatement() statement {
 	p.skipName(name)
 	return func(r *render) signal {
 		outer := r.scope
-		r.scope = &scope{parent: r.root}
+		r.scope = newScope(r.root)
 		if scoped {
 			r.scope.parent = outer
 		}

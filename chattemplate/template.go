@@ -94,7 +94,7 @@ func (t *Template) render(c *conversation) string {
 	r := &render{
 		budget: budget{steps: maxSteps, bytes: maxMadeBytes},
 		vars:   append([]value(nil), t.base...),
-		root:   &scope{},
+		root:   newScope(nil),
 		now:    c.now,
 		out:    make([]byte, 0, c.size+c.size/4+1<<10),
 	}
@@ -117,7 +117,9 @@ type render struct {
 	root  *scope
 	vars  []value // by slot, what is in no scope
 	calls int     // macros inside macros
-	now   time.Time
+	// scratch is where toJSON writes before it knows how much it will be.
+	scratch []byte
+	now     time.Time
 }
 
 // A scope holds the variables of a template, of a loop's round, of a macro's
@@ -126,6 +128,16 @@ type scope struct {
 	slots  []int
 	values []value
 	parent *scope
+
+	// Room for the first few, so that a scope is one allocation.
+	firstSlots  [4]int
+	firstValues [4]value
+}
+
+func newScope(parent *scope) *scope {
+	s := &scope{parent: parent}
+	s.slots, s.values = s.firstSlots[:0], s.firstValues[:0]
+	return s
 }
 
 // set sets a variable of the innermost scope.
@@ -155,7 +167,7 @@ func (r *render) lookup(slot int) value {
 
 func (r *render) enterScope() (outer *scope) {
 	outer = r.scope
-	r.scope = &scope{parent: outer}
+	r.scope = newScope(outer)
 	return outer
 }
 

@@ -22,7 +22,8 @@ type jsonStyle struct {
 }
 
 func (r *render) toJSON(v value, style *jsonStyle) string {
-	b := r.appendJSON(make([]byte, 0, 256), v, style, "", 0)
+	b := r.appendJSON(r.scratch[:0], v, style, "", 0)
+	r.scratch = b
 	r.text(len(b))
 	return string(b)
 }
@@ -64,7 +65,12 @@ func (r *render) appendJSON(b []byte, v value, style *jsonStyle, indent string, 
 		}
 		inner := indent + style.indent
 		b = append(b, '{')
-		for n, i := range r.jsonOrder(x, style) {
+		order := r.jsonOrder(x, style)
+		for n := range x.keys {
+			i := n
+			if order != nil {
+				i = order[n]
+			}
 			b = r.jsonKey(style.begin(b, n, inner), x.keys[i], style)
 			b = append(b, style.keyValue...)
 			b = r.appendJSON(b, x.vals[i], style, inner, deeper(depth))
@@ -89,14 +95,16 @@ func (style *jsonStyle) end(b []byte, indent string) []byte {
 	return b
 }
 
+// jsonOrder sorts the keys, if they are to be sorted.
 func (r *render) jsonOrder(d *dict, style *jsonStyle) []int {
+	if !style.sorted {
+		return nil
+	}
 	order := make([]int, len(d.keys))
 	for i := range order {
 		order[i] = i
 	}
-	if style.sorted {
-		sort.SliceStable(order, func(i, j int) bool { return r.less(d.keys[order[i]], d.keys[order[j]], 0) })
-	}
+	sort.SliceStable(order, func(i, j int) bool { return r.less(d.keys[order[i]], d.keys[order[j]], 0) })
 	return order
 }
 
@@ -165,9 +173,14 @@ func appendJSONString(b []byte, s string, ascii bool) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
+var plainJSON = jsonStyle{item: ", ", keyValue: ": "}
+
 // jsonStyleOf reads tojson's arguments: ensure_ascii, indent, separators and
 // sort_keys.
 func (r *render) jsonStyleOf(args []value) *jsonStyle {
+	if args[0] == false && args[1] == nil && args[2] == nil && args[3] == false {
+		return &plainJSON
+	}
 	style := &jsonStyle{ascii: r.truth(args[0]), sorted: r.truth(args[3]), item: ", ", keyValue: ": "}
 	if args[1] != nil {
 		style.multi, style.item = true, ","

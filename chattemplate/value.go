@@ -52,8 +52,13 @@ type (
 	namespace struct{ attrs dict }
 
 	// undefined stands for what is not there. It prints as nothing, is false and
-	// empty, and fails with its message when it is used for anything else.
-	undefined struct{ kind, message string }
+	// empty, and fails when it is used for anything else.
+	undefined struct {
+		hint   string // the message; empty: made of the following
+		of     value  // what lacks something
+		key    value  // the name or the element it lacks
+		unsafe bool   // it is there, but not for templates
+	}
 
 	callable struct {
 		name  string
@@ -71,10 +76,23 @@ type (
 )
 
 func undefinedName(name string) *undefined {
-	return &undefined{"UndefinedError", "'" + name + "' is undefined"}
+	return &undefined{hint: "'" + name + "' is undefined"}
 }
 
-func (u *undefined) fail() value { return fail(u.kind, "%s", u.message) }
+// fail makes the message only here: most of what is undefined is only asked
+// whether it is.
+func (u *undefined) fail() value {
+	name, isName := textOf(u.key)
+	switch {
+	case u.hint != "":
+		return fail("UndefinedError", "%s", u.hint)
+	case u.unsafe:
+		return fail("SecurityError", "access to attribute '%s' of '%s' object is unsafe.", name, typeName(u.of))
+	case isName:
+		return fail("UndefinedError", "'%s' has no attribute '%s'", objectName(u.of), name)
+	}
+	return fail("UndefinedError", "%s has no element of that %s", objectName(u.of), typeName(u.key))
+}
 
 func tupleOf(items ...value) *list { return &list{items: items, tuple: true} }
 
