@@ -18,38 +18,29 @@ import (
 // that the tokens come about in the order of the merges.
 func ggufOf(tb testing.TB, file []byte, model string, more ...gguftest.Entry) []byte {
 	tb.Helper()
-	var f struct {
-		Model struct {
-			Vocab  map[string]int32  `json:"vocab"`
-			Merges []json.RawMessage `json:"merges"`
-		} `json:"model"`
-		Added []struct {
-			ID      int32  `json:"id"`
-			Content string `json:"content"`
-			Special bool   `json:"special"`
-		} `json:"added_tokens"`
-	}
-	if err := json.Unmarshal(file, &f); err != nil {
+	vocab, merges := modelOf(tb, file)
+	var added []addedToken
+	if err := json.Unmarshal(member(tb, file, "added_tokens"), &added); err != nil {
 		tb.Fatal(err)
 	}
-	size := int32(len(f.Model.Vocab))
-	for _, id := range f.Model.Vocab {
+	size := int64(0)
+	for _, id := range vocab {
 		size = max(size, id+1)
 	}
-	for _, a := range f.Added {
+	for _, a := range added {
 		size = max(size, a.ID+1)
 	}
 	tokens, types, scores := make([]string, size), make([]int32, size), make([]float32, size)
 	for id := range tokens {
 		tokens[id], types[id], scores[id] = fmt.Sprintf("[PAD%d]", id), ggufUnused, -float32(id)
 	}
-	for token, id := range f.Model.Vocab {
+	for token, id := range vocab {
 		tokens[id], types[id] = token, ggufNormal
 		if _, ok := byteToken(token); ok && model == "llama" {
 			types[id] = ggufByte
 		}
 	}
-	for _, a := range f.Added {
+	for _, a := range added {
 		tokens[a.ID], types[a.ID] = a.Content, ggufControl
 		if !a.Special {
 			tokens[a.ID], types[a.ID] = a.Content, ggufUserDefined
@@ -64,23 +55,37 @@ func ggufOf(tb testing.TB, file []byte, model string, more ...gguftest.Entry) []
 		{Key: "tokenizer.ggml.token_type", Value: types},
 		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)},
 	}, more...)
-	merges := make([]string, len(f.Model.Merges))
-	for i, raw := range f.Model.Merges {
-		var pair [2]string
-		if json.Unmarshal(raw, &pair) == nil {
-			merges[i] = pair[0] + " " + pair[1]
-		} else if err := json.Unmarshal(raw, &merges[i]); err != nil {
-			tb.Fatal(err)
-		}
-	}
 	if model != "llama" {
 		return gguftest.Header(append(entries, gguftest.Entry{Key: "tokenizer.ggml.merges", Value: merges})...)
 	}
 	for rank, merge := range slices.Backward(merges) {
 		left, right, _ := strings.Cut(merge, " ")
-		scores[f.Model.Vocab[left+right]] = -float32(rank)
+		scores[vocab[left+right]] = -float32(rank)
 	}
 	return gguftest.Header(append(entries, gguftest.Entry{Key: "tokenizer.ggml.scores", Value: scores})...)
+}
+
+// modelOf returns the vocabulary and the merges, as "a b", of a tokenizer.json.
+func modelOf(tb testing.TB, file []byte) (vocab map[string]int64, merges []string) {
+	tb.Helper()
+	model := member(tb, file, "model")
+	vocab = map[string]int64{}
+	s := scanner{data: member(tb, model, "vocab")}
+	if err := s.object(func(key []byte) error {
+		id, err := s.number()
+		vocab[string(key)] = int64(id)
+		return err
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	pairs, err := parseMerges(member(tb, model, "merges"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, p := range pairs {
+		merges = append(merges, string(p.left)+" "+string(p.right))
+	}
+	return vocab, merges
 }
 
 func fromHeader(tb testing.TB, header []byte) (*Tokenizer, error) {
@@ -95,6 +100,9 @@ func fromHeader(tb testing.TB, header []byte) (*Tokenizer, error) {
 // The tokenizer in a .gguf file does what the tokenizer.json does from which
 // the file was made. What the file cannot say, a normalizer, is left out.
 func TestGGUFAsTokenizerJSON(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute of computing")
+	}
 	noNormalizer := map[string]json.RawMessage{"normalizer": json.RawMessage("null")}
 	for _, c := range []struct{ pre, model, variant string }{
 		{"llama-bpe", "llama3", ""}, {"llama-bpe", "llama3_1", ""}, {"llama-bpe", "llama3_2", ""}, {"qwen2", "qwen2_5", ""}, {"qwen2", "qwen3", ""},

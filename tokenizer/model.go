@@ -92,7 +92,8 @@ func parseMerges(raw json.RawMessage) ([]mergePair, error) {
 	if isNull(raw) {
 		return nil, nil
 	}
-	var pairs []mergePair
+	const shortest = 24 // bytes of most merges at least, to make room in one go
+	pairs := make([]mergePair, 0, len(raw)/shortest)
 	s := scanner{data: raw}
 	token := func() ([]byte, error) {
 		b, err := s.string()
