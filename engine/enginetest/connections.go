@@ -81,8 +81,7 @@ func (s suite) staleConnection(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var network Network
-				var stop func()
-				stop = rawServer(&network, workerAddress, func(conn net.Conn, r *bufio.Reader) {
+				stop := rawServer(&network, workerAddress, func(conn net.Conn, r *bufio.Reader) {
 					for request := 0; ; request++ {
 						req, err := http.ReadRequest(r)
 						if err != nil {
