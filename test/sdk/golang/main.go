@@ -20,7 +20,7 @@ func main() {
 		Model:               os.Getenv("MODEL"),
 		Messages:            []openai.ChatCompletionMessageParamUnion{openai.UserMessage(os.Getenv("QUESTION"))},
 		Temperature:         openai.Float(0),
-		MaxCompletionTokens: openai.Int(80),
+		MaxCompletionTokens: openai.Int(400),
 		StreamOptions:       openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
 	}
 	var acc openai.ChatCompletionAccumulator

@@ -7,7 +7,7 @@ const ask = {
   model: process.env.MODEL,
   messages: [{ role: 'user', content: process.env.QUESTION }],
   temperature: 0,
-  max_completion_tokens: 80,
+  max_completion_tokens: 400,
 };
 
 // The helper that rebuilds a whole message from the chunks is the strictest reader of this SDK.

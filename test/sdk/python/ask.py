@@ -10,7 +10,7 @@ ask = dict(
     model=os.environ["MODEL"],
     messages=[{"role": "user", "content": os.environ["QUESTION"]}],
     temperature=0,
-    max_completion_tokens=80,
+    max_completion_tokens=400,
 )
 
 # The helper that rebuilds a whole message from the chunks is the strictest reader of this SDK.
