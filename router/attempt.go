@@ -15,16 +15,29 @@ var errNoFinish = errors.New("the stream ended without a finish reason")
 
 // An attempt is one try of a request on one worker. It has been counted in
 // flight when it is made and is counted until run returns or panics.
+//
+// What every delta touches comes first, and the loop over the answer is a method,
+// take, and not the body of a range statement, whose variables would lie about
+// the heap one by one: with many open streams a token costs the memory that it
+// touches, which left the cache since the last one.
 type attempt struct {
+	watch    watchdog
+	yield    func(engine.Delta, error) bool
+	tokens   int  // delivered so far
+	finished bool // a finish reason has come
+	ended    bool // nothing more is taken
+	trial    bool // it goes first after an inhibition
+	vocab    int  // every id is below; 0 = unknown
+
 	r      *Router
 	w      *worker
 	client engine.Client
 	req    engine.Request // as the worker gets it
 	epoch  int            // of the worker when the attempt began
-	trial  bool           // it goes first after an inhibition
 
-	tokens   int  // delivered so far
-	finished bool // a finish reason has come
+	ctx     context.Context // the caller's
+	trace   *engine.Attempt
+	failure *engine.Error // why it ended, if it failed
 }
 
 // run ranges over the worker's answer. It returns the error of a worker that
@@ -44,61 +57,69 @@ func (a *attempt) run(ctx context.Context, yield func(engine.Delta, error) bool)
 
 // stream yields what the worker delivers and keeps the books, also when the
 // consumer leaves or panics. It returns how the attempt failed, if it did.
-func (a *attempt) stream(ctx context.Context, yield func(engine.Delta, error) bool) (failure *engine.Error) {
-	trace := a.req.Trace.Begin(a.req.ID, a.w.spec.ID)
-	actx, cancel := context.WithCancelCause(ctx)
-	watch := newWatchdog(a, actx, cancel)
+func (a *attempt) stream(ctx context.Context, yield func(engine.Delta, error) bool) *engine.Error {
+	a.ctx, a.yield, a.vocab = ctx, yield, a.req.VocabSize
+	a.trace = a.req.Trace.Begin(a.req.ID, a.w.spec.ID)
+	a.watch.begin(a)
 	defer func() {
-		watch.stop()
-		trace.Err = failure
-		a.r.end(a, watch, failure)
+		a.watch.stop()
+		a.trace.Tokens, a.trace.Err = a.tokens, a.failure
+		a.r.end(a)
 	}()
-	return a.deliver(ctx, watch, trace, yield)
+	a.client.Generate(a.watch.ctx, &a.req)(a.take)
+	if !a.ended && !a.finished {
+		a.failure = a.judge(a.error(engine.Disconnected, errNoFinish))
+	}
+	return a.failure
 }
 
-// deliver is the loop of stream. It returns nil also when the consumer left.
-func (a *attempt) deliver(ctx context.Context, watch *watchdog, trace *engine.Attempt, yield func(engine.Delta, error) bool) *engine.Error {
-	for d, err := range a.client.Generate(watch.ctx, &a.req) {
-		if a.finished {
-			break // what comes after the finish reason does not count
-		}
-		if err != nil || watch.verdict.Load() != nil { // what comes after the verdict was never there
-			return a.judge(ctx, watch, err)
-		}
-		if len(d.TokenIDs) == 0 && d.FinishReason == "" {
-			continue // says nothing, and does not end the silence
-		}
-		watch.arrived()
-		if id, ok := a.foreign(d.TokenIDs); ok {
-			return a.failure(engine.ProtocolError, fmt.Errorf("token id %d is outside the vocabulary of %d", id, a.req.VocabSize))
-		}
-		if a.tokens == 0 {
-			a.r.delivered(a)
-		}
-		a.tokens += len(d.TokenIDs)
-		trace.Tokens = a.tokens
-		a.finished = d.FinishReason != ""
-		if !yield(d, nil) {
-			return nil
-		}
-		if !a.finished { // else the client only closes its stream
-			watch.restart()
-		}
+// take takes what the worker's client yields, and returns false when the attempt
+// is over: it failed, or the consumer left.
+func (a *attempt) take(d engine.Delta, err error) bool {
+	if a.finished || a.ended {
+		return false // what comes after the finish reason does not count
 	}
-	if a.finished {
-		return nil
+	if err != nil || a.watch.verdict.Load() != nil { // what comes after the verdict was never there
+		return a.fail(a.judge(err))
 	}
-	return a.judge(ctx, watch, a.failure(engine.Disconnected, errNoFinish))
+	if len(d.TokenIDs) == 0 && d.FinishReason == "" {
+		return true // says nothing, and does not end the silence
+	}
+	a.watch.arrived()
+	if id, ok := a.foreign(d.TokenIDs); ok {
+		return a.fail(a.error(engine.ProtocolError, fmt.Errorf("token id %d is outside the vocabulary of %d", id, a.vocab)))
+	}
+	if a.tokens == 0 {
+		a.r.delivered(a)
+	}
+	a.tokens += len(d.TokenIDs)
+	if d.FinishReason != "" {
+		a.finished = true
+		a.trace.Tokens = a.tokens // whoever gets the end may read the trace
+	}
+	if !a.yield(d, nil) {
+		a.ended = true
+		return false
+	}
+	if !a.finished { // else the client only closes its stream
+		a.watch.restart()
+	}
+	return true
+}
+
+func (a *attempt) fail(failure *engine.Error) bool {
+	a.ended, a.failure = true, failure
+	return false
 }
 
 // judge says how the attempt failed. The caller's context is asked first: a
 // leaving client makes transport errors that look like a dying worker. Then the
 // watchdog: what the client reports after it was cancelled is only the echo.
-func (a *attempt) judge(ctx context.Context, watch *watchdog, err error) *engine.Error {
-	if e := engine.CauseOf(ctx); e != nil {
+func (a *attempt) judge(err error) *engine.Error {
+	if e := engine.CauseOf(a.ctx); e != nil {
 		return e
 	}
-	if e := watch.verdict.Load(); e != nil {
+	if e := a.watch.verdict.Load(); e != nil {
 		return e
 	}
 	e := *engine.AsError(err)
@@ -109,14 +130,14 @@ func (a *attempt) judge(ctx context.Context, watch *watchdog, err error) *engine
 	return &e
 }
 
-func (a *attempt) failure(kind engine.Kind, err error) *engine.Error {
+func (a *attempt) error(kind engine.Kind, err error) *engine.Error {
 	return &engine.Error{Kind: kind, WorkerID: a.w.spec.ID, Err: err}
 }
 
 // foreign returns the first id that cannot be of the model.
 func (a *attempt) foreign(ids []engine.TokenID) (engine.TokenID, bool) {
 	for _, id := range ids {
-		if id < 0 || a.req.VocabSize > 0 && int(id) >= a.req.VocabSize {
+		if id < 0 || a.vocab > 0 && int(id) >= a.vocab {
 			return id, true
 		}
 	}
@@ -137,13 +158,13 @@ func (r *Router) delivered(a *attempt) {
 }
 
 // end takes an attempt out of the books and draws the conclusions about its
-// worker. failure is nil also when the consumer left before the end.
-func (r *Router) end(a *attempt, watch *watchdog, failure *engine.Error) {
+// worker. There is no failure also when the consumer left before the end.
+func (r *Router) end(a *attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w, now := a.w, time.Now()
+	w, failure, now := a.w, a.failure, time.Now()
 	w.inFlight--
-	delete(w.streams, watch)
+	delete(w.streams, &a.watch)
 	if a.finished && w.epoch == a.epoch {
 		w.step = 0
 	}

@@ -28,16 +28,16 @@ const (
 // touched. It fires on its own about once a second, looks how long the silence
 // is by then, and sets itself to the next moment that can matter.
 type watchdog struct {
-	a      *attempt
-	ctx    context.Context // ends with the attempt
-	cancel context.CancelCauseFunc
-	start  time.Time
-
 	waitingSince atomic.Int64                 // nanoseconds after start, or held
 	pace         atomic.Int64                 // the usual silence before a delta, in nanoseconds; 0 = unknown
 	quick        atomic.Bool                  // the pace is too quick to matter, and not measured
 	talking      atomic.Bool                  // a token has come: the stall bound counts, not the first-token one
 	verdict      atomic.Pointer[engine.Error] // why the attempt was ended
+	start        time.Time
+
+	a      *attempt
+	ctx    context.Context // ends with the attempt
+	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex // guards the rest
 	timer   *time.Timer
@@ -45,16 +45,16 @@ type watchdog struct {
 	checks  sync.WaitGroup // a check that runs
 }
 
-// newWatchdog starts the clock of a.
-func newWatchdog(a *attempt, ctx context.Context, cancel context.CancelCauseFunc) *watchdog {
-	d := &watchdog{a: a, ctx: ctx, cancel: cancel, start: time.Now()}
+// begin starts the clock of a, whose watchdog d is.
+func (d *watchdog) begin(a *attempt) {
+	d.a, d.start = a, time.Now()
+	d.ctx, d.cancel = context.WithCancelCause(a.ctx)
 	d.mu.Lock() // the timer may fire before it is assigned
 	d.timer = time.AfterFunc(d.next(0), d.check)
 	d.mu.Unlock()
 	a.r.mu.Lock()
 	a.w.streams[d] = struct{}{}
 	a.r.mu.Unlock()
-	return d
 }
 
 // arrived stops the clock: a delta is here, and will be delivered.
@@ -165,7 +165,7 @@ func (d *watchdog) next(silence time.Duration) time.Duration {
 
 // fail ends the attempt. The first verdict stands.
 func (d *watchdog) fail(kind engine.Kind, err error) {
-	if e := d.a.failure(kind, err); d.verdict.CompareAndSwap(nil, e) {
+	if e := d.a.error(kind, err); d.verdict.CompareAndSwap(nil, e) {
 		d.cancel(e)
 	}
 }
