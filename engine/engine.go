@@ -96,6 +96,14 @@ func (s *StopConditions) Ends(id TokenID) bool {
 	return slices.Contains(s.TokenIDs, id) || !s.IgnoreEOS && slices.Contains(s.EOS, id)
 }
 
+// EndIDs returns all ids for which Ends holds.
+func (s *StopConditions) EndIDs() []TokenID {
+	if s.IgnoreEOS {
+		return s.TokenIDs
+	}
+	return slices.Concat(s.TokenIDs, s.EOS)
+}
+
 // OutputOptions say what a Delta carries besides ids.
 type OutputOptions struct {
 	Logprobs    bool // the log-probability of each generated token

@@ -2,6 +2,7 @@ package migration
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"baton/engine"
@@ -11,21 +12,36 @@ import (
 // on with it: the ids generated so far (G, over all attempts), what is left of
 // its limits, and who has failed it.
 type continuation struct {
-	req       *engine.Request
-	limit     int // moves allowed over the request's life
-	maxSeqLen int // 0 = no bound
-
-	moves     int
 	generated int              // |G|
+	delivered int              // ids of the current attempt
 	last      engine.TokenID   // of G; valid if generated > 0
 	kept      []engine.TokenID // G; nil once migration is off
-	delivered int              // ids of the current attempt
-	avoid     []string
+	moves     int
+	limit     int  // moves allowed over the request's life
 	tooLong   bool // the sequence bound switched migration off
+	maxSeqLen int  // 0 = no bound
+
+	// What each token is held against, out of the request.
+	prompt    int // ids
+	minTokens int
+	budget    int              // |G| at which the budget is used up
+	full      int              // |G| at which the model's context is full
+	ends      []engine.TokenID // the ids that end the generation
+
+	req   *engine.Request
+	avoid []string
 }
 
 func newContinuation(req *engine.Request, cfg Config) *continuation {
-	c := &continuation{req: req, limit: cfg.Limit, maxSeqLen: cfg.MaxSeqLen}
+	c := &continuation{
+		limit: cfg.Limit, maxSeqLen: cfg.MaxSeqLen,
+		prompt: len(req.TokenIDs), minTokens: req.Stop.MinTokens, budget: req.Stop.MaxTokens,
+		full: math.MaxInt, ends: req.Stop.EndIDs(),
+		req: req,
+	}
+	if req.ContextLength > 0 {
+		c.full = req.ContextLength - c.prompt
+	}
 	c.checkLength()
 	return c
 }
@@ -48,7 +64,7 @@ func (c *continuation) observe(d engine.Delta) (engine.Delta, *engine.Error) {
 		d.FinishReason = ""
 		return d, &engine.Error{Kind: engine.EngineError, Err: fmt.Errorf(
 			"it ended for length after %d of %d tokens, below the model's context of %d: its own context is smaller",
-			c.generated, c.req.Stop.MaxTokens, c.req.ContextLength)}
+			c.generated, c.budget, c.req.ContextLength)}
 	}
 	return d, nil
 }
@@ -61,12 +77,12 @@ func (c *continuation) cutAtEnd(d engine.Delta) engine.Delta {
 	if len(d.TokenIDs) == 0 {
 		return d
 	}
-	if over := c.fulfilled(); over != "" {
-		return engine.Delta{FinishReason: over}
+	if c.generated > 0 && c.usedUp() {
+		return engine.Delta{FinishReason: engine.FinishLength}
 	}
-	room := c.req.Stop.MaxTokens - c.generated
+	room := c.budget - c.generated
 	for i, id := range d.TokenIDs[:min(len(d.TokenIDs), room)] {
-		if c.generated+i+1 > c.req.Stop.MinTokens && c.req.Stop.Ends(id) {
+		if c.generated+i+1 > c.minTokens && slices.Contains(c.ends, id) {
 			return cut(d, i+1, engine.FinishStop)
 		}
 	}
@@ -89,12 +105,11 @@ func cut(d engine.Delta, n int, reason engine.FinishReason) engine.Delta {
 // clamps a budget to its own context without a word, so a worker with a smaller
 // context than its peers ends answers that another one could go on with.
 func (c *continuation) endsEarly() bool {
-	return c.generated < c.req.Stop.MaxTokens && c.req.ContextLength > 0 && !c.contextFull()
+	return c.req.ContextLength > 0 && !c.usedUp()
 }
 
-func (c *continuation) contextFull() bool {
-	return c.req.ContextLength > 0 && len(c.req.TokenIDs)+c.generated >= c.req.ContextLength
-}
+// usedUp reports whether nothing is left of the budget or of the context.
+func (c *continuation) usedUp() bool { return c.generated >= c.budget || c.generated >= c.full }
 
 // fulfilled returns how the request ends if G already is all that was asked
 // for, else "". A worker that died between the last token and its finish reason
@@ -103,9 +118,9 @@ func (c *continuation) fulfilled() engine.FinishReason {
 	switch {
 	case c.generated == 0:
 		return ""
-	case c.generated > c.req.Stop.MinTokens && c.req.Stop.Ends(c.last):
+	case c.generated > c.minTokens && slices.Contains(c.ends, c.last):
 		return engine.FinishStop
-	case c.generated >= c.req.Stop.MaxTokens, c.contextFull():
+	case c.usedUp():
 		return engine.FinishLength
 	}
 	return ""
@@ -200,7 +215,7 @@ func (c *continuation) carries() bool { return !c.tooLong && c.moves < c.limit }
 // are longer than the bound (exactly the bound still migrates), and lets go of
 // the tokens.
 func (c *continuation) checkLength() {
-	if c.maxSeqLen > 0 && c.limit > 0 && len(c.req.TokenIDs)+c.generated > c.maxSeqLen {
+	if c.maxSeqLen > 0 && c.limit > 0 && c.prompt+c.generated > c.maxSeqLen {
 		c.tooLong = true
 		c.kept = nil
 	}

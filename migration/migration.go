@@ -44,7 +44,7 @@ func (o *Operator) Generate(ctx context.Context, req *engine.Request) engine.Str
 			r.Trace = &engine.Trace{}
 			req = &r
 		}
-		run := &run{o: o, c: newContinuation(req, o.cfg), yield: yield}
+		run := &run{o: o, c: newContinuation(req, o.cfg), yield: yield, began: time.Now(), lastToken: noToken}
 		if run.c.tooLong {
 			o.metrics.tooLong(req.Model)
 		}
@@ -55,13 +55,20 @@ func (o *Operator) Generate(ctx context.Context, req *engine.Request) engine.Str
 // A run is one request on its way through the operator: the continuation and
 // what is told about it.
 type run struct {
-	o     *Operator
 	c     *continuation
 	yield func(engine.Delta, error) bool
 
-	lastToken time.Time // when the newest token came
-	move      *move     // the move whose first token has not come yet
+	began     time.Time
+	lastToken time.Duration // when the newest token came, after began
+	move      *move         // the move whose first token has not come yet
+
+	over    bool          // the current attempt is: nothing more is taken
+	failure *engine.Error // how it failed
+	o       *Operator
 }
+
+// noToken is the lastToken of a request that has no token yet.
+const noToken = -1
 
 // A move is a change of workers under way.
 type move struct {
@@ -105,36 +112,48 @@ func (r *run) stream(ctx context.Context) {
 // attempt hands on the deltas of one attempt. It returns nil when the stream is
 // over, else how the attempt failed.
 func (r *run) attempt(ctx context.Context, req *engine.Request) *engine.Error {
-	for d, err := range r.o.workers.Generate(ctx, req) {
-		if err != nil {
-			return engine.AsError(err)
-		}
-		wasTooLong := r.c.tooLong
-		d, early := r.c.observe(d)
-		if len(d.TokenIDs) > 0 {
-			if r.c.tooLong && !wasTooLong {
-				r.o.metrics.tooLong(r.c.req.Model)
-			}
-			now := time.Now()
-			if r.move != nil {
-				r.arrived(now)
-			}
-			r.lastToken = now
-		}
-		if !r.yield(d, nil) {
-			r.settle(false)
-			return nil
-		}
-		if early != nil {
-			early.WorkerID = r.worker()
-			return early
-		}
-		if d.FinishReason != "" {
-			r.settle(true)
-			return nil
-		}
+	r.over, r.failure = false, nil
+	r.o.workers.Generate(ctx, req)(r.take) // cheaper than a range statement: see the router's attempt
+	if !r.over {
+		return &engine.Error{Kind: engine.Internal, Err: errors.New("migration: a stream ended without a finish reason or an error")}
 	}
-	return &engine.Error{Kind: engine.Internal, Err: errors.New("migration: a stream ended without a finish reason or an error")}
+	return r.failure
+}
+
+// take takes the next delta of the current attempt. It returns false when there
+// is to be no other one.
+func (r *run) take(d engine.Delta, err error) bool {
+	if r.over {
+		return false
+	}
+	if err != nil {
+		r.over, r.failure = true, engine.AsError(err)
+		return false
+	}
+	wasTooLong := r.c.tooLong
+	d, early := r.c.observe(d)
+	if len(d.TokenIDs) > 0 {
+		if r.c.tooLong && !wasTooLong {
+			r.o.metrics.tooLong(r.c.req.Model)
+		}
+		now := time.Since(r.began)
+		if r.move != nil {
+			r.arrived(now)
+		}
+		r.lastToken = now
+	}
+	r.over = d.FinishReason != "" || early != nil
+	switch {
+	case !r.yield(d, nil):
+		r.over = true
+		r.settle(false)
+	case early != nil:
+		early.WorkerID = r.worker()
+		r.failure = early
+	case r.over:
+		r.settle(true)
+	}
+	return !r.over
 }
 
 func (r *run) worker() string {
@@ -144,11 +163,11 @@ func (r *run) worker() string {
 	return ""
 }
 
-// arrived closes a move whose first token is there.
-func (r *run) arrived(now time.Time) {
-	gap := now.Sub(r.move.failedAt)
-	if !r.lastToken.IsZero() {
-		gap = now.Sub(r.lastToken)
+// arrived closes a move whose first token is there, now after the beginning.
+func (r *run) arrived(now time.Duration) {
+	gap := now - r.lastToken
+	if r.lastToken == noToken {
+		gap = time.Since(r.move.failedAt)
 	}
 	if last := r.c.req.Trace.Last(); last != nil {
 		last.Gap = gap
