@@ -99,16 +99,32 @@ func (t *Tokenizer) finish(added []addedToken) error {
 	t.pieces = make([]piece, size)
 	pool := byteArena{}
 	for id := range t.model.vocabulary.spans {
-		t.setPiece(uint32(id), &pool)
+		if t.setPiece(uint32(id), &pool); pool.total > maxDecodedBytes {
+			return fmt.Errorf("decoder: the tokens become more than %d bytes together", maxDecodedBytes)
+		}
+	}
+	return t.finishAdded(added, special, &pool)
+}
+
+// finishAdded makes the added tokens known.
+func (t *Tokenizer) finishAdded(added []addedToken, special map[string]bool, pool *byteArena) error {
+	// The reference turns the token itself into its normalized form. One that
+	// changes by that is not found among the special ones any more.
+	forms, size := make([]string, len(added)), 0
+	for i, a := range added {
+		forms[i] = a.Content
+		if a.normalized() {
+			forms[i] = t.normalize(a.Content)
+		}
+		if size += len(forms[i]); size > maxAddedBytes {
+			return fmt.Errorf("added_tokens: they are longer than %d bytes together", maxAddedBytes)
+		}
 	}
 	t.addedIDs = map[string]int32{}
 	t.addedTokens = map[int32]string{}
-	for _, a := range added {
-		// The reference turns the token itself into its normalized form. One that
-		// changes by that is not found among the special ones any more.
-		form := a.Content
+	for i, a := range added {
+		form := forms[i]
 		if a.normalized() {
-			form = t.normalize(form)
 			t.normalized.add(form, a)
 		} else {
 			t.raw.add(form, a)
@@ -118,7 +134,7 @@ func (t *Tokenizer) finish(added []addedToken) error {
 		if _, known := t.ID(form); !known {
 			t.addedIDs[form] = int32(a.ID)
 		}
-		t.setSpelledPiece(uint32(a.ID), form, &pool)
+		t.setSpelledPiece(uint32(a.ID), form, pool)
 		t.pieces[a.ID].special = special[form]
 	}
 	return nil
@@ -152,10 +168,14 @@ func (t *Tokenizer) setSpelledPiece(id uint32, spelling string, pool *byteArena)
 }
 
 // A byteArena keeps many small byte slices in few allocations.
-type byteArena struct{ free []byte }
+type byteArena struct {
+	free  []byte
+	total int // what was kept so far
+}
 
 func (a *byteArena) keep(b []byte) []byte {
 	const chunk = 64 << 10
+	a.total += len(b)
 	if a.free == nil || len(b) > cap(a.free)-len(a.free) {
 		a.free = make([]byte, 0, max(chunk, len(b)))
 	}

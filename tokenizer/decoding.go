@@ -47,6 +47,7 @@ type decoderSpec struct {
 type decoderChain struct {
 	decoding
 	components int
+	growth     replacementGrowth
 	fused      bool // what comes now sees the joined text
 }
 
@@ -100,9 +101,12 @@ func (c *decoderChain) add(raw json.RawMessage, depth int) error {
 		if c.fused || c.fallback {
 			return misplaced()
 		}
-		replace, err := newReplacer(&normalizerSpec{Pattern: spec.Pattern, Content: spec.Content})
+		replace, err := newReplacer(spec.Pattern, spec.Content, &c.growth)
+		if err != nil {
+			return fmt.Errorf("decoder Replace: %w", err)
+		}
 		c.perToken = append(c.perToken, func(token string, _ bool) string { return replace(token) })
-		return err
+		return nil
 	case "Metaspace":
 		if c.fused || c.fallback {
 			return misplaced()

@@ -55,6 +55,9 @@ var hostileFiles = []struct {
 	{"a replacement without a pattern", with(`"normalizer":{"type":"Replace","content":"x"}`), "no pattern", false},
 	{"a replacement by a bad expression", with(`"normalizer":{"type":"Replace","pattern":{"Regex":"("},"content":"x"}`), "missing )", true},
 	{"a replacement that is too long", with(`"normalizer":{"type":"Prepend","prepend":"` + strings.Repeat("x", 5000) + `"}`), "limit", false},
+	{"replacements that grow without end", with(`"normalizer":{"type":"Sequence","normalizers":[` + strings.Repeat(`{"type":"Replace","pattern":{"String":"a"},"content":"aa"},`, 40) + `null]}`), "times longer", false},
+	{"replacements in the decoder that grow without end", with(`"decoder":{"type":"Sequence","decoders":[` + strings.Repeat(`{"type":"Replace","pattern":{"Regex":"a*"},"content":"aa"},`, 40) + `{"type":"Fuse"}]}`), "times longer", false},
+	{"added tokens without measure", with(`"added_tokens":[` + manyTokens(40, 60_000) + `]`), "together", false},
 	{"an unknown pre-tokenizer", with(`"pre_tokenizer":{"type":"UnicodeScripts"}`), `"UnicodeScripts"`, true},
 	{"a split without a behavior", with(`"pre_tokenizer":{"type":"Split","pattern":{"String":" "}}`), "behavior", false},
 	{"a split by an unknown expression", with(`"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a)\\1"},"behavior":"Isolated"}`), `\1`, true},
@@ -79,9 +82,21 @@ var hostileFiles = []struct {
 	{"pre-tokenizers in pre-tokenizers", with(`"pre_tokenizer":` + strings.Repeat(`{"type":"Sequence","pretokenizers":[`, 100) + `{"type":"Whitespace"}` + strings.Repeat(`]}`, 100)), "nested deeper", false},
 	{"decoders in decoders", with(`"decoder":` + strings.Repeat(`{"type":"Sequence","decoders":[`, 100) + `{"type":"Fuse"}` + strings.Repeat(`]}`, 100)), "nested deeper", false},
 	{"post-processors in post-processors", with(`"post_processor":` + strings.Repeat(`{"type":"Sequence","processors":[`, 100) + `{"type":"ByteLevel"}` + strings.Repeat(`]}`, 100)), "nested deeper", false},
-	{"a thousand steps", with(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[` + strings.Repeat(`{"type":"Whitespace"},`, 1000) + `{"type":"Whitespace"}]}`), "more than 256", false},
+	{"a thousand steps", with(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[` + strings.Repeat(`{"type":"Whitespace"},`, 1000) + `{"type":"Whitespace"}]}`), "more than 64", false},
 	{"a huge component", with(`"normalizer":{"type":"NFC","x":"` + strings.Repeat("x", maxComponentBytes) + `"}`), "limit", false},
 	{"deep JSON", strings.Repeat(`{"model":`, 100_000), "not valid JSON", false},
+}
+
+// manyTokens returns n different added tokens of about size bytes each.
+func manyTokens(n, size int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"id":%d,"content":"%d%s"}`, i+3, i, strings.Repeat("x", size))
+	}
+	return b.String()
 }
 
 func TestHostileFiles(t *testing.T) {
@@ -117,7 +132,7 @@ func TestTruncatedFile(t *testing.T) {
 func TestHostileFileTakesBoundedMemory(t *testing.T) {
 	for name, file := range map[string]string{
 		"the largest id":    fmt.Sprintf(`{"model":{"type":"BPE","vocab":{"a":%d},"merges":[]}}`, MaxTokens-1),
-		"many components":   with(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[` + strings.Repeat(`{"type":"Split","pattern":{"Regex":"[\\p{L}\\p{N}]+x"},"behavior":"Isolated"},`, 200) + `{"type":"Whitespace"}]}`),
+		"many components":   with(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[` + strings.Repeat(`{"type":"Split","pattern":{"Regex":"[\\p{L}\\p{N}]+x"},"behavior":"Isolated"},`, 60) + `{"type":"Whitespace"}]}`),
 		"many empty tokens": with(`"added_tokens":[` + strings.Repeat(`{},`, 100_000) + `{}]`),
 	} {
 		var before, after runtime.MemStats

@@ -11,16 +11,23 @@ const (
 	MaxMerges = 2 << 20
 	// MaxTokenBytes is the length of one token.
 	MaxTokenBytes = 64 << 10
-	// MaxAddedTokens is how many tokens may be recognised in raw text.
+	// MaxAddedTokens is how many tokens may be recognised in raw text, and
+	// maxAddedBytes how long they may be together.
 	MaxAddedTokens = 256 << 10
+	maxAddedBytes  = 1 << 20
 	// MaxComponents is how many normalizers, pre-tokenizers, decoders or
 	// processors one pipeline may have, and maxDepth how deep they may nest.
-	MaxComponents = 256
+	MaxComponents = 64
 
 	maxDepth = 64
 	// maxComponentBytes is the size of the JSON of one whole pipeline part
 	// (normalizer, pre_tokenizer, post_processor, decoder).
 	maxComponentBytes = 1 << 20
-	// maxReplacementBytes bounds the text that a component puts in.
-	maxReplacementBytes = 4 << 10
+	// maxReplacementBytes bounds the text that a component puts in, and
+	// maxGrowth how many times longer all replacements of a pipeline together
+	// can make a text: each of them could double it.
+	maxReplacementBytes = 256
+	maxGrowth           = 256
+	// maxDecodedBytes bounds what all tokens together decode to.
+	maxDecodedBytes = 256 << 20
 )

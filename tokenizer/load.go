@@ -72,9 +72,11 @@ func Parse(data []byte) (*Tokenizer, error) {
 		}
 	}
 	t := &Tokenizer{}
-	if t.normalizers, err = appendNormalizers(nil, root["normalizer"], 0); err != nil {
+	var normalizers normalizerChain
+	if err := normalizers.add(root["normalizer"], 0); err != nil {
 		return nil, err
 	}
+	t.normalizers = normalizers.all
 	if err := t.pre.add(root["pre_tokenizer"], 0); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -23,43 +24,47 @@ type normalizerSpec struct {
 	StripRight  *bool             `json:"strip_right"`
 }
 
-// appendNormalizers appends the functions of one component, and of those inside it.
-func appendNormalizers(dst []normalizer, raw json.RawMessage, depth int) ([]normalizer, error) {
+// A normalizerChain collects the normalizers of a file.
+type normalizerChain struct {
+	all    []normalizer
+	growth replacementGrowth
+}
+
+// add appends the functions of one component, and of those inside it.
+func (c *normalizerChain) add(raw json.RawMessage, depth int) error {
 	if isNull(raw) {
-		return dst, nil
+		return nil
 	}
 	var spec normalizerSpec
 	if err := unmarshal(raw, &spec, "normalizer"); err != nil {
-		return nil, err
+		return err
 	}
-	if depth > maxDepth || len(dst) >= MaxComponents {
-		return nil, fmt.Errorf("normalizer: more than %d parts, or nested deeper than %d", MaxComponents, maxDepth)
+	if depth > maxDepth || len(c.all) >= MaxComponents {
+		return fmt.Errorf("normalizer: more than %d parts, or nested deeper than %d", MaxComponents, maxDepth)
 	}
 	if len(spec.Prepend) > maxReplacementBytes || len(spec.Content) > maxReplacementBytes {
-		return nil, fmt.Errorf("normalizer %s: a text above the limit of %d bytes", spec.Type, maxReplacementBytes)
+		return fmt.Errorf("normalizer %s: a text above the limit of %d bytes", spec.Type, maxReplacementBytes)
 	}
 	switch spec.Type {
 	case "Sequence":
 		for _, sub := range spec.Normalizers {
-			var err error
-			if dst, err = appendNormalizers(dst, sub, depth+1); err != nil {
-				return nil, err
+			if err := c.add(sub, depth+1); err != nil {
+				return err
 			}
 		}
-		return dst, nil
 	case "NFC", "NFD", "NFKC", "NFKD":
-		return append(dst, unicodeForms[spec.Type].normalize), nil
+		c.all = append(c.all, unicodeForms[spec.Type].normalize)
 	case "Lowercase":
-		return append(dst, lowercase), nil
+		c.all = append(c.all, lowercase)
 	case "Prepend":
-		return append(dst, func(text string) string {
+		c.all = append(c.all, func(text string) string {
 			if text == "" {
 				return text
 			}
 			return spec.Prepend + text
-		}), nil
+		})
 	case "Strip":
-		return append(dst, func(text string) string {
+		c.all = append(c.all, func(text string) string {
 			if orTrue(spec.StripLeft) {
 				text = strings.TrimLeftFunc(text, isSpace)
 			}
@@ -67,30 +72,58 @@ func appendNormalizers(dst []normalizer, raw json.RawMessage, depth int) ([]norm
 				text = strings.TrimRightFunc(text, isSpace)
 			}
 			return text
-		}), nil
+		})
 	case "Replace":
-		f, err := newReplacer(&spec)
-		return append(dst, f), err
+		f, err := newReplacer(spec.Pattern, spec.Content, &c.growth)
+		if err != nil {
+			return fmt.Errorf("normalizer Replace: %w", err)
+		}
+		c.all = append(c.all, f)
+	default:
+		return unsupported("normalizer", spec.Type)
 	}
-	return nil, unsupported("normalizer", spec.Type)
+	return nil
 }
 
-func newReplacer(spec *normalizerSpec) (normalizer, error) {
+// replacementGrowth is how many times longer the replacements so far can make
+// a text, less one.
+type replacementGrowth int
+
+// add takes one more into account, which puts in content for at least size bytes.
+func (g *replacementGrowth) add(content string, size int) error {
+	factor := 1
+	if size == 0 {
+		factor += len(content) // between all bytes
+	} else if len(content) > size {
+		factor = (len(content) + size - 1) / size
+	}
+	total := (int(*g) + 1) * factor
+	if total > maxGrowth {
+		return fmt.Errorf("replacements that can make a text more than %d times longer", maxGrowth)
+	}
+	*g = replacementGrowth(total - 1)
+	return nil
+}
+
+func newReplacer(from patternSpec, content string, growth *replacementGrowth) (normalizer, error) {
+	if len(content) > maxReplacementBytes {
+		return nil, fmt.Errorf("a text above the limit of %d bytes", maxReplacementBytes)
+	}
 	switch {
-	case spec.Pattern.String != nil:
-		from := *spec.Pattern.String
-		if from == "" {
+	case from.String != nil:
+		old := *from.String
+		if old == "" {
 			return func(text string) string { return text }, nil
 		}
-		return func(text string) string { return strings.ReplaceAll(text, from, spec.Content) }, nil
-	case spec.Pattern.Regex != nil:
-		p, err := pattern.Compile(*spec.Pattern.Regex)
+		return func(text string) string { return strings.ReplaceAll(text, old, content) }, growth.add(content, len(old))
+	case from.Regex != nil:
+		p, err := pattern.Compile(*from.Regex)
 		if err != nil {
-			return nil, fmt.Errorf("normalizer Replace: %w: %w", ErrUnsupported, err)
+			return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 		}
-		return func(text string) string { return replaceMatches(p, text, spec.Content) }, nil
+		return func(text string) string { return replaceMatches(p, text, content) }, growth.add(content, 0)
 	}
-	return nil, fmt.Errorf("normalizer Replace: no pattern")
+	return nil, errors.New("no pattern")
 }
 
 func replaceMatches(p *pattern.Pattern, text, content string) string {

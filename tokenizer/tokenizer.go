@@ -49,7 +49,7 @@ func (t *Tokenizer) AppendEncode(dst []int32, text string, addSpecial bool) []in
 	}
 	dst = e.ids
 	e.ids = nil
-	if cap(e.buffer)+cap(e.merge.heap) <= maxKeptBytes {
+	if e.size() <= maxKeptBytes {
 		t.encoders.Put(e)
 	}
 	return dst
@@ -66,6 +66,12 @@ type encoder struct {
 	matchers []pattern.Matcher // by step
 	segments []segment         // a stack: each level of walk uses what lies above the lower ones
 	merge    mergeScratch
+}
+
+// size is about how many bytes the encoder holds.
+func (e *encoder) size() int {
+	const perSegment, perSymbol = 24, 28
+	return cap(e.buffer) + perSegment*cap(e.segments) + perSymbol*cap(e.merge.ids)
 }
 
 // text encodes a whole text, which must be valid UTF-8.

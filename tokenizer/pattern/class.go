@@ -140,12 +140,15 @@ func (p *parser) property(not bool) ucd.Set {
 	if strings.HasPrefix(name, "^") {
 		not, name = !not, name[1:]
 	}
-	set, known := ucd.Named(strings.TrimSpace(name))
-	if !known || strings.ToUpper(name[:1]) != name[:1] {
-		p.fail("the property %q is not supported", clip(name))
+	if _, seen := p.properties[name]; !seen {
+		set, known := ucd.Named(strings.TrimSpace(name))
+		if !known || strings.ToUpper(name[:1]) != name[:1] {
+			p.fail("the property %q is not supported", clip(name))
+		}
+		p.properties[name] = [2]ucd.Set{set, set.Not()}
 	}
 	if not {
-		return set.Not()
+		return p.properties[name][1]
 	}
-	return set
+	return p.properties[name][0]
 }

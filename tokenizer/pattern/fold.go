@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"sync"
 	"unicode"
 
 	"baton/tokenizer/ucd"
@@ -32,18 +33,29 @@ func (p *parser) refuseLongFolds(seq []*node) {
 	}
 }
 
+// foldable are the characters that have other cases.
+var foldable = sync.OnceValue(func() []rune {
+	var out []rune
+	for r := rune(0); r <= ucd.MaxRune; r++ {
+		if unicode.SimpleFold(r) != r {
+			out = append(out, r)
+		}
+	}
+	return out
+})
+
 // folded adds the other cases of every character, if case is ignored here.
 func (p *parser) folded(s ucd.Set) ucd.Set {
 	if !p.fold {
 		return s
 	}
-	var more []ucd.Range
-	for _, r := range s {
-		for c := r.Lo; c <= r.Hi; c++ {
-			for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
-				more = append(more, ucd.Range{Lo: f, Hi: f})
+	var more []rune
+	for _, r := range foldable() {
+		if s.Contains(r) {
+			for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+				more = append(more, f)
 			}
 		}
 	}
-	return s.Union(ucd.Of(more...))
+	return s.Union(ucd.Runes(more...))
 }

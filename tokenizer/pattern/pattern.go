@@ -50,6 +50,9 @@ type Matcher struct {
 	left    int // steps back left in this text
 }
 
+// maxKeptChoices bounds the memory that is kept for the next text.
+const maxKeptChoices = 4096
+
 // A choice is a place to go back to: for opAlt the alternatives in rest are
 // still to be tried at pos, for opRepeat the end can move from pos back to low.
 type choice struct {
@@ -60,6 +63,9 @@ type choice struct {
 // Reset makes m ready to find the matches of p in text, which must be valid UTF-8
 // and stay unchanged.
 func (m *Matcher) Reset(p *Pattern, text []byte) {
+	if cap(m.choices) > maxKeptChoices {
+		m.choices = nil
+	}
 	m.pattern, m.text, m.from, m.last = p, text, 0, -1
 	m.left = MaxBacktracks + maxBacktracksPerByte*len(text)
 }

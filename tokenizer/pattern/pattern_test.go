@@ -84,8 +84,33 @@ func TestWhatIsNotSupportedIsAnError(t *testing.T) {
 }
 
 func TestExpressionThatIsTooBigSaysSo(t *testing.T) {
-	if _, err := Compile("(?:ab){9000}(?:cd){9000}"); !errors.Is(err, errTooBig) {
+	if _, err := Compile("(?:ab){900}(?:cd){900}"); !errors.Is(err, errTooBig) {
 		t.Errorf("the error is %v, want %v", err, errTooBig)
+	}
+}
+
+// Expressions that could take hours or gigabytes to compile.
+func TestHostileExpressionsCompileFast(t *testing.T) {
+	var classes strings.Builder
+	for r := range rune(1000) {
+		classes.WriteString("[a" + string('一'+r) + "]")
+	}
+	start := time.Now()
+	for _, expr := range []string{
+		"(?:(?:(?:(?:){9999}){9999}){9999}){9999}",
+		strings.Repeat("(?:a?|b?|c?|d?)", 100),
+		"(?i:" + strings.Repeat(`[\P{L}a]`, 1500) + ")",
+		strings.Repeat(`\P{L}?`, 1900),
+		"(?:" + strings.Repeat("a?|", 1500) + "){1000}",
+		classes.String(),
+	} {
+		Compile(expr)
+	}
+	if d := time.Since(start); d > 60*time.Second {
+		t.Errorf("took %v", d)
+	}
+	if _, err := Compile(classes.String()); !errors.Is(err, errTooManyTables) {
+		t.Errorf("a thousand classes: %v", err)
 	}
 }
 

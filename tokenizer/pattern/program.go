@@ -8,9 +8,12 @@ import (
 	"baton/tokenizer/ucd"
 )
 
-// maxInstructions bounds a compiled expression; a repeat of a group is written
-// out so many times.
-const maxInstructions = 20_000
+// Limits of a compiled expression. A repeat of a group is written out so many
+// times, and each class has a table of some 10 kB.
+const (
+	maxInstructions = 2_000
+	maxTables       = 128
+)
 
 type opcode uint8
 
@@ -46,17 +49,28 @@ type instruction struct {
 const maxAlternatives = 64
 
 type compiler struct {
-	code   []instruction
-	tables map[string]*ucd.Table
+	code     []instruction
+	tables   map[string]*ucd.Table
+	sameSets map[setID]*ucd.Table
+}
+
+// A setID is equal only for one and the same set.
+type setID struct {
+	first *ucd.Range
+	size  int
 }
 
 var errTooBig = fmt.Errorf("it compiles to more than %d instructions", maxInstructions)
+var errTooManyTables = fmt.Errorf("it has more than %d different classes", maxTables)
 var errEmptyLoop = errors.New("an unbounded repeat of a group that can match nothing is not supported")
 
 func compile(n *node) (code []instruction, start int, err error) {
-	c := &compiler{code: []instruction{{op: opMatch}}, tables: map[string]*ucd.Table{}}
+	c := &compiler{code: []instruction{{op: opMatch}}, tables: map[string]*ucd.Table{}, sameSets: map[setID]*ucd.Table{}}
 	if start, err = c.emit(n, 0); err != nil {
 		return nil, 0, err
+	}
+	if len(c.tables) > maxTables {
+		return nil, 0, errTooManyTables
 	}
 	c.optimize()
 	return c.code, start, nil
@@ -169,8 +183,12 @@ func (c *compiler) emitRepeat(n *node, next int) (int, error) {
 		}
 	}
 	for range n.min {
+		out := next
 		if next, err = c.emit(body, next); err != nil {
 			return 0, err
+		}
+		if next == out {
+			break // an empty body needs no repeat
 		}
 	}
 	return next, nil
@@ -178,10 +196,21 @@ func (c *compiler) emitRepeat(n *node, next int) (int, error) {
 
 // table returns the table of s; equal sets share one.
 func (c *compiler) table(s ucd.Set) *ucd.Table {
+	var same setID // most equal sets are the very same
+	if len(s) > 0 {
+		same = setID{&s[0], len(s)}
+	}
+	if t := c.sameSets[same]; t != nil {
+		return t
+	}
 	key := fmt.Sprint(s)
 	if c.tables[key] == nil {
+		if len(c.tables) > maxTables { // compile will say so
+			return nil
+		}
 		c.tables[key] = s.Table()
 	}
+	c.sameSets[same] = c.tables[key]
 	return c.tables[key]
 }
 
@@ -216,13 +245,13 @@ func (c *compiler) optimize() {
 		in.first = new([256]uint64)
 		for k, alt := range in.alts {
 			var f firstBytes
-			c.firstOf(alt, &f, 0)
+			c.firstOf(alt, &f)
 			for b := range in.first {
 				if f.any || f.bytes[b] {
 					in.first[b] |= 1 << k
 				}
 			}
-			if f.any || f.empty {
+			if f.any {
 				in.atEnd |= 1 << k
 			}
 		}
@@ -242,16 +271,16 @@ func (c *compiler) neverBeginsIn(pc int, set ucd.Set) bool {
 
 // firstBytes is a safe guess at how a piece of code can begin.
 type firstBytes struct {
-	bytes [256]bool
-	any   bool // anything can come, the end of the text too
-	empty bool // it can match without a character
+	bytes  [256]bool
+	any    bool // anything can come, the end of the text too
+	visits int  // instructions looked at
 }
 
-// maxFirstDepth bounds the walk of firstOf; beyond it anything can come.
-const maxFirstDepth = 16
+// maxFirstVisits bounds the walk of firstOf; beyond it anything can come.
+const maxFirstVisits = 200
 
-func (c *compiler) firstOf(pc int, f *firstBytes, depth int) {
-	if depth > maxFirstDepth {
+func (c *compiler) firstOf(pc int, f *firstBytes) {
+	if f.visits++; f.any || f.visits > maxFirstVisits {
 		f.any = true
 		return
 	}
@@ -265,11 +294,11 @@ func (c *compiler) firstOf(pc int, f *firstBytes, depth int) {
 		}
 		f.addSet(in.set)
 		if in.min == 0 {
-			c.firstOf(in.next, f, depth+1)
+			c.firstOf(in.next, f)
 		}
 	case opAlt:
 		for _, alt := range in.alts {
-			c.firstOf(alt, f, depth+1)
+			c.firstOf(alt, f)
 		}
 	case opMatch:
 		f.any = true

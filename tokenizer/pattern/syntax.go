@@ -11,7 +11,7 @@ import (
 
 // Limits of an expression. Those in use stay far below.
 const (
-	maxExpressionBytes = 64 << 10
+	maxExpressionBytes = 16 << 10
 	maxNesting         = 100
 	maxRepeat          = 10_000 // the numbers in {m,n}
 )
@@ -57,6 +57,8 @@ type parser struct {
 	rest  string
 	fold  bool
 	depth int
+	// The properties that were asked for, and what is outside of each.
+	properties map[string][2]ucd.Set
 }
 
 type syntaxError string
@@ -77,7 +79,7 @@ func parse(expr string) (n *node, err error) {
 	if !utf8.ValidString(expr) {
 		return nil, fmt.Errorf("split expression %q is not valid UTF-8", clip(expr))
 	}
-	p := &parser{rest: expr}
+	p := &parser{rest: expr, properties: map[string][2]ucd.Set{}}
 	n = p.alternatives()
 	if p.rest != "" {
 		p.fail("unmatched )")
