@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		err = sim.WriteModel(dir)
 	}
 	if err == nil {
-		models, err = model.NewSet(model.Options{Paths: []string{sim.DefaultModelName + "=" + dir}})
+		models, err = model.NewSet(model.Options{Paths: map[string]string{sim.DefaultModelName: dir}})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

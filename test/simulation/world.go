@@ -143,7 +143,13 @@ func (w *World) request(r *rand.Rand, kind string) {
 		case 0:
 			b["prompt"] = []any{prose(r), prose(r)}
 		case 1:
-			b["prompt"] = []any{1 + r.IntN(250), 1 + r.IntN(250), 1 + r.IntN(250)}
+			ids := []any{1 + r.IntN(250), 1 + r.IntN(250), 1 + r.IntN(250)}
+			if kind == sim.KindLlamaCpp {
+				// llama.cpp's client asks for the rest of a character under a
+				// grammar, which the simulated worker does not know.
+				ids[2] = int(' ')
+			}
+			b["prompt"] = ids
 		default:
 			b["prompt"] = prose(r)
 		}
