@@ -282,6 +282,7 @@ func (p *parser) variable(name string) node {
 		p.reads[name]++
 	}
 	slot := p.slot(name)
+	p.notesRead(slot)
 	return node{eval: func(r *render) value { return r.lookup(slot) }}
 }
 

@@ -57,7 +57,7 @@ func (b *budget) list(n int) {
 }
 
 func (b *budget) made(n int) {
-	b.step(1 + n/64)
+	b.step(1 + n/256)
 	if b.bytes -= n; b.bytes < 0 {
 		overLimit("bytes made while rendering", maxMadeBytes)
 	}

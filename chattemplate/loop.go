@@ -3,24 +3,33 @@ package chattemplate
 // forStatement parses "for x in y if z recursive".
 func (p *parser) forStatement() statement {
 	assign := p.target(false)
+	targets := p.targets
 	if !p.skipName("in") {
 		p.fail("expected 'in', got %q", p.peek().text)
 	}
 	over := p.tuple(false)
 	mark := len(p.pending)
-	f := &forLoop{assign: assign}
+	f := &forLoop{assign: assign, slot: p.slot("loop")}
 	if p.skipName("if") {
+		symbols, leave := p.openScope(p.scope)
+		symbols.parameters(targets...)
 		condition := p.expression(true)
 		f.condition = &condition
+		leave()
 	}
 	f.recursive = p.skipName("recursive")
 	p.blockBegins()
-	f.slot = p.slot("loop")
+	symbols, leave := p.openScope(p.scope)
+	symbols.parameters(append(targets, f.slot)...)
+	f.symbols = symbols
 	p.loops++
 	f.body = p.body("else", "endfor")
 	p.loops--
+	leave()
 	if p.expectName() == "else" {
+		f.otherwiseSymbols, leave = p.openScope(p.scope)
 		f.otherwise = p.bodyTo("endfor")
+		leave()
 	}
 	p.settle(mark)
 	return func(r *render) signal { return f.run(r, over.eval(r), 1) }
@@ -33,6 +42,8 @@ type forLoop struct {
 	recursive bool
 	body      block
 	otherwise block
+
+	symbols, otherwiseSymbols *symbols
 }
 
 // run executes the loop. Each round begins with an empty scope: what a round
@@ -51,6 +62,7 @@ func (f *forLoop) run(r *render, v value, depth int) signal {
 		inner.slots, inner.values = append(inner.slots[:0], f.slot), append(inner.values[:0], l)
 		r.scope = inner
 		r.step(1)
+		r.hide(f.symbols)
 		f.assign(r, item)
 		sig := f.body.run(r)
 		r.scope = outer
@@ -58,10 +70,11 @@ func (f *forLoop) run(r *render, v value, depth int) signal {
 			break
 		}
 	}
-	if !ran {
-		return f.otherwise.run(r)
+	if ran || f.otherwise == nil {
+		return goOn
 	}
-	return goOn
+	defer r.leaveScope(r.enterScope(f.otherwiseSymbols))
+	return f.otherwise.run(r)
 }
 
 // over prepares the loop variable.

@@ -5,8 +5,12 @@ import "slices"
 // macroStatement parses "macro name(parameters)".
 func (p *parser) macroStatement() statement {
 	name := p.expectName()
-	m := p.macroBody(name, p.parameters(), "endmacro")
 	slot := p.slot(name)
+	p.notesSet(slot)
+	symbols, leave := p.openScope(p.scope)
+	m := p.macroBody(name, p.parameters(), "endmacro")
+	leave()
+	m.symbols = symbols
 	return func(r *render) signal {
 		r.set(slot, m.bind(r.scope))
 		return goOn
@@ -17,14 +21,20 @@ func (p *parser) macroStatement() statement {
 // gets the body as a macro of its own, under the name caller.
 func (p *parser) callStatement() statement {
 	var params []parameter
+	symbols, leave := p.openScope(p.scope)
+	outer := symbols.parent
 	if p.peek().isOp("(") {
 		params = p.parameters()
 	}
+	p.scope = outer // in which the call is made
 	n := p.expression(true)
 	if n.call == nil {
 		p.fail("expected a call")
 	}
+	p.scope = symbols
 	m := p.macroBody("caller", params, "endcall")
+	leave()
+	m.symbols = symbols
 	return func(r *render) signal {
 		r.write(r.str(n.call.run(r, m.bind(r.scope))))
 		return goOn
@@ -46,6 +56,7 @@ func (p *parser) parameters() []parameter {
 		}
 		name := p.expectName()
 		param := parameter{name: name, slot: p.slot(name)}
+		p.scope.parameters(param.slot)
 		if slices.ContainsFunc(params, func(x parameter) bool { return x.name == name }) {
 			p.fail("duplicate argument %q", name)
 		}
@@ -67,6 +78,8 @@ type macro struct {
 	body   block
 	// The special names, as slots, that the body reads. -1: it does not.
 	caller, kwargs, varargs int
+
+	symbols *symbols
 }
 
 func (p *parser) macroBody(name string, params []parameter, end string) *macro {
@@ -89,6 +102,7 @@ func (p *parser) macroBody(name string, params []parameter, end string) *macro {
 			}
 			return -1
 		}
+		p.scope.parameters(p.slot(special))
 		return p.slot(special)
 	}
 	m.caller, m.kwargs, m.varargs = reads("caller"), reads("kwargs"), reads("varargs")
@@ -102,6 +116,7 @@ func (m *macro) bind(outer *scope) *callable {
 		before, start := r.scope, len(r.out)
 		r.enterCall()
 		r.scope = inner
+		r.hide(m.symbols)
 		m.arguments(r, args)
 		m.body.run(r)
 		r.scope = before

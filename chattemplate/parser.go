@@ -44,6 +44,10 @@ type parser struct {
 	// them at once, but for those in branches that may never be taken.
 	pending []unknownName
 	blocks  map[string]bool
+
+	scope   *symbols // of the current statement
+	scopes  []*symbols
+	targets []int // the names of the target that was parsed last
 }
 
 type unknownName struct {
@@ -61,10 +65,13 @@ func newParser(source string) *parser {
 }
 
 // template parses everything.
-func (p *parser) template() block {
+func (p *parser) template() (block, *symbols) {
+	root, leave := p.openScope(nil)
+	defer leave()
 	b := p.body()
 	p.settle(0)
-	return b
+	p.resolveSymbols()
+	return b, root
 }
 
 // body parses statements up to one of the tags in ends, whose name it leaves as

@@ -46,10 +46,14 @@ func (p *parser) ifStatement() statement {
 	for more := true; more; {
 		condition := p.tuple(false)
 		p.blockBegins()
+		p.scope.branches++
 		branches = append(branches, branch{condition, p.body("elif", "else", "endif")})
+		p.scope.branches--
 		switch p.expectName() {
 		case "else":
+			p.scope.branches++
 			otherwise = p.bodyTo("endif")
+			p.scope.branches--
 			more = false
 		case "endif":
 			more = false
@@ -71,7 +75,15 @@ type target func(r *render, v value)
 
 // target parses names, tuples of names, and attributes of namespaces where
 // attributes is set.
+//
+// The names it sets are left in p.targets: an assignment sets them in the current
+// scope, once its value is parsed, and other tags in the scope that they open.
 func (p *parser) target(attributes bool) target {
+	p.targets = nil
+	return p.targetPart(attributes)
+}
+
+func (p *parser) targetPart(attributes bool) target {
 	targets := []target{p.oneTarget(attributes)}
 	tuple := false
 	for p.skipOp(",") {
@@ -99,7 +111,7 @@ func (p *parser) oneTarget(attributes bool) target {
 	if p.skipOp("(") {
 		p.enter()
 		defer p.leave()
-		t := p.target(false)
+		t := p.targetPart(false)
 		p.expectOp(")")
 		return t
 	}
@@ -110,9 +122,11 @@ func (p *parser) oneTarget(attributes bool) target {
 	}
 	slot := p.slot(name)
 	if !attributes || !p.skipOp(".") {
+		p.targets = append(p.targets, slot)
 		return func(r *render, v value) { r.set(slot, v) }
 	}
 	attr := p.expectName()
+	p.notesRead(slot)
 	return func(r *render, v value) {
 		n, ok := r.lookup(slot).(*namespace)
 		if !ok {
@@ -124,13 +138,16 @@ func (p *parser) oneTarget(attributes bool) target {
 
 func (p *parser) setStatement() statement {
 	assign := p.target(true)
+	targets := p.targets
 	if p.skipOp("=") {
 		v := p.tuple(true)
+		p.noteTargets(targets)
 		return func(r *render) signal {
 			assign(r, v.eval(r))
 			return goOn
 		}
 	}
+	p.noteTargets(targets)
 	filter := p.captured("endset")
 	return func(r *render) signal {
 		v, sig := filter(r)
@@ -138,6 +155,19 @@ func (p *parser) setStatement() statement {
 			assign(r, v)
 		}
 		return sig
+	}
+}
+
+func (p *parser) noteTargets(slots []int) {
+	for _, slot := range slots {
+		p.notesSet(slot)
+	}
+}
+
+// parameter notes names that a scope is given.
+func (s *symbols) parameters(slots ...int) {
+	for _, slot := range slots {
+		s.used[slot] = true
 	}
 }
 
@@ -160,10 +190,12 @@ func (p *parser) captured(end string) func(r *render) (value, signal) {
 	mark := len(p.pending)
 	text := p.slot("") // no name is empty: the text of the innermost body
 	n := p.filters(node{eval: func(r *render) value { return r.lookup(text) }})
+	inner, leave := p.openScope(p.scope)
 	body := p.bodyTo(end)
+	leave()
 	p.settle(mark)
 	return func(r *render) (value, signal) {
-		defer r.leaveScope(r.enterScope())
+		defer r.leaveScope(r.enterScope(inner))
 		start := len(r.out)
 		sig := body.run(r)
 		s := r.captured(start)
@@ -178,20 +210,27 @@ func (p *parser) captured(end string) func(r *render) (value, signal) {
 func (p *parser) withStatement() statement {
 	var targets []target
 	var values []node
+	var slots []int
 	for p.peek().kind != tokenBlockEnd && !p.peek().isOp(":") {
 		if len(targets) > 0 {
 			p.expectOp(",")
 		}
 		targets = append(targets, p.target(false))
+		slots = append(slots, p.targets...)
 		p.expectOp("=")
 		values = append(values, p.expression(true))
 	}
 	mark := len(p.pending)
+	symbols, leave := p.openScope(p.scope)
+	symbols.parameters(slots...)
 	body := p.bodyTo("endwith")
+	leave()
 	p.settle(mark)
 	return func(r *render) signal {
 		outer := r.scope
 		inner := newScope(outer)
+		r.scope = inner
+		r.hide(symbols)
 		for i, n := range values {
 			r.scope = outer
 			v := n.eval(r)
@@ -208,9 +247,11 @@ func (p *parser) withStatement() statement {
 // generationStatement is transformers' own tag, which marks what the assistant
 // wrote. Only training needs the marks; here it is a scope.
 func (p *parser) generationStatement() statement {
+	inner, leave := p.openScope(p.scope)
 	body := p.function("endgeneration")
+	leave()
 	return func(r *render) signal {
-		defer r.leaveScope(r.enterScope())
+		defer r.leaveScope(r.enterScope(inner))
 		body.run(r)
 		return goOn
 	}
@@ -238,7 +279,13 @@ func (p *parser) blockStatement() statement {
 	p.blocks[name] = true
 	scoped := p.skipName("scoped")
 	p.skipName("required")
+	around := p.scope
+	if !scoped {
+		around = nil
+	}
+	inner, leave := p.openScope(around)
 	body := p.function("endblock")
+	leave()
 	p.skipName(name)
 	return func(r *render) signal {
 		outer := r.scope
@@ -246,6 +293,7 @@ func (p *parser) blockStatement() statement {
 		if scoped {
 			r.scope.parent = outer
 		}
+		r.hide(inner)
 		body.run(r)
 		r.scope = outer
 		return goOn

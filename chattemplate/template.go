@@ -10,6 +10,7 @@ import (
 type Template struct {
 	source string
 	body   block
+	root   *symbols
 	names  []string       // every name that the template uses
 	slots  map[string]int // and its number
 	base   []value        // what each name is before the request is known: a global function, or nothing
@@ -26,7 +27,9 @@ func Parse(source string) (t *Template, err error) {
 		overLimit("bytes of a template", maxTemplateBytes)
 	}
 	p := newParser(validUTF8(source))
-	t = &Template{source: source, body: p.template(), names: p.names, slots: p.slots}
+	t = &Template{source: source, slots: p.slots}
+	t.body, t.root = p.template()
+	t.names = p.names
 	t.base = make([]value, len(t.names))
 	for i, name := range t.names {
 		if f, ok := globals[name]; ok {
@@ -94,11 +97,13 @@ func (t *Template) render(c *conversation) string {
 	r := &render{
 		budget: budget{steps: maxSteps, bytes: maxMadeBytes},
 		vars:   append([]value(nil), t.base...),
+		names:  t.names,
 		root:   newScope(nil),
 		now:    c.now,
 		out:    make([]byte, 0, c.size+c.size/4+1<<10),
 	}
 	r.scope = r.root
+	r.hide(t.root)
 	for i, name := range c.names {
 		if slot, ok := t.slots[name]; ok {
 			r.vars[slot] = c.values[i]
@@ -116,7 +121,8 @@ type render struct {
 	scope *scope
 	root  *scope
 	vars  []value // by slot, what is in no scope
-	calls int     // macros inside macros
+	names []string
+	calls int // macros inside macros
 	// scratch is where toJSON writes before it knows how much it will be.
 	scratch []byte
 	now     time.Time
@@ -165,9 +171,10 @@ func (r *render) lookup(slot int) value {
 	return r.vars[slot]
 }
 
-func (r *render) enterScope() (outer *scope) {
+func (r *render) enterScope(s *symbols) (outer *scope) {
 	outer = r.scope
 	r.scope = newScope(outer)
+	r.hide(s)
 	return outer
 }
 
