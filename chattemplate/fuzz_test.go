@@ -22,10 +22,10 @@ func FuzzRender(f *testing.F) {
 		}
 		f.Add(string(source), string(contexts[i].Ctx))
 	}
-	var micro struct{ Cases []struct{ Template string } }
-	readTestdata(f, "micro.json", &micro)
-	for i := 0; i < len(micro.Cases); i += 10 {
-		f.Add(micro.Cases[i].Template, `{"messages":[{"role":"user","content":"x"}],"l":[3,1,2],"s":"text","d":{"k":1}}`)
+	for _, group := range microGroups(f) {
+		for i := 0; i < len(group.Cases); i += 10 {
+			f.Add(group.Cases[i].Template, `{"messages":[{"role":"user","content":"x"}],"l":[3,1,2],"s":"text","d":{"k":1}}`)
+		}
 	}
 	f.Fuzz(func(t *testing.T, source, variables string) {
 		template, err := Parse(source)

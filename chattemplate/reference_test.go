@@ -134,31 +134,32 @@ func TestOwnTemplatesLikeReference(t *testing.T) {
 }
 
 func TestExpressionsLikeReference(t *testing.T) {
-	var micro struct {
-		Context json.RawMessage
-		Cases   []struct {
-			Template string
-			outcome
-		}
-	}
-	readTestdata(t, "micro.json", &micro)
-	if len(micro.Cases) < 2000 {
-		t.Errorf("only %d cases", len(micro.Cases))
-	}
-	for _, c := range micro.Cases {
-		got, template, err := "", (*Template)(nil), error(nil)
-		if template, err = Parse(c.Template); err == nil {
-			got, err = template.renderVariables(micro.Context)
-		}
-		if before := t.Failed(); !before {
-			c.check(t, got, err)
-			if t.Failed() {
-				t.Errorf("in the template %s", c.Template)
+	total := 0
+	for _, group := range microGroups(t) {
+		for _, c := range group.Cases {
+			total++
+			got, template, err := "", (*Template)(nil), error(nil)
+			if template, err = Parse(c.Template); err == nil {
+				got, err = template.renderVariables(group.Context)
 			}
-		} else {
 			t.Run(c.Template, func(t *testing.T) { c.check(t, got, err) })
 		}
 	}
+	if total < 3000 {
+		t.Errorf("only %d cases", total)
+	}
+}
+
+// microGroups are small templates: expressions, white space, scopes.
+func microGroups(tb testing.TB) (groups []struct {
+	Context json.RawMessage
+	Cases   []struct {
+		Template string
+		outcome
+	}
+}) {
+	readTestdata(tb, "micro.json", &groups)
+	return groups
 }
 
 func TestInputsLikeReference(t *testing.T) {
