@@ -83,6 +83,11 @@ func (r *Reader) Next() (Event, error) {
 		}
 		switch field, value := split(line); string(field) {
 		case "data":
+			if !hasData && r.blankFollows() {
+				// The usual event is one line, and need not be copied: what is
+				// buffered stays where it is until the next read.
+				return Event{Name: r.name, Data: value}, nil
+			}
 			if len(r.data)+len(value) >= r.limit {
 				r.err = fmt.Errorf("%w: more than %d bytes of data", ErrTooLong, r.limit)
 				return Event{}, r.err
@@ -100,6 +105,20 @@ func (r *Reader) Next() (Event, error) {
 			hasData = true
 		}
 	}
+}
+
+// blankFollows consumes the line that is buffered next if it is complete and
+// blank.
+func (r *Reader) blankFollows() bool {
+	switch rest := r.buf[r.pos:r.end]; {
+	case len(rest) > 0 && rest[0] == '\n':
+		r.pos++
+	case len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n':
+		r.pos += 2
+	default:
+		return false
+	}
+	return true
 }
 
 // Buffered reports whether Next would return an event without reading from the
