@@ -41,6 +41,9 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 		for {
 			delta, err := a.next(ctx)
 			if err != nil {
+				if cause := engine.CauseOf(ctx); cause != nil {
+					err = cause // whatever broke, it broke because the caller went
+				}
 				yield(engine.Delta{}, err)
 				return
 			}
@@ -69,10 +72,12 @@ type answer struct {
 // next returns the next delta that holds ids or a finish reason.
 func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
 	for {
-		event, err := a.events.Next()
-		if cause := engine.CauseOf(ctx); cause != nil {
-			return engine.Delta{}, cause
+		if a.events.Buffered() { // else it is read from a connection that ends with ctx
+			if cause := engine.CauseOf(ctx); cause != nil {
+				return engine.Delta{}, cause
+			}
 		}
+		event, err := a.events.Next()
 		switch {
 		case err == io.EOF:
 			return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended without a finish reason")
