@@ -38,7 +38,6 @@ func (p *Preprocessor) prepare(requestID string, a *api, r *request, prompts []p
 		ContinuousUsage: r.continuousUsage,
 		ReturnTokenIDs:  r.returnTokenIDs,
 		Logprobs:        r.logprobs,
-		UnknownFields:   r.unknown,
 	}
 	if r.logprobs {
 		prepared.TopLogprobs = or(r.topLogprobs, 0)

@@ -21,7 +21,6 @@ type Prepared struct {
 	Logprobs        bool
 	TopLogprobs     int
 	PromptTokens    int // of every prompt once, whatever n is
-	UnknownFields   []string
 }
 
 // A Choice is one element of the answer's choices array.
