@@ -85,7 +85,7 @@ func newServe() *Serve {
 			"the folder or .gguf file with the tokenizer and the chat template of the model with public name NAME; without NAME, of every model that has no path of its own",
 			"[NAME=]PATH"),
 		list(&c.ServedNames, parseServedName, "served-model-name", "[WORKERNAME=]NAME",
-			"the public name of the model that workers call WORKERNAME; without WORKERNAME, of every model that has none; workers with different names become one model by the same NAME",
+			"the public name of the model that workers call WORKERNAME; without WORKERNAME, of every model that has none; workers with different names become one model by the same NAME, for which their tokenizers must be equal, else the start fails",
 			"[WORKERNAME=]NAME"),
 
 		section("Migration"),

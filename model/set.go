@@ -9,23 +9,23 @@ import (
 	"sync"
 )
 
-// Options are the values of the flags, as they were given.
-type Options struct {
-	Paths       []string // --model-path [NAME=]PATH
-	ServedNames []string // --served-model-name [WORKERNAME=]NAME
-}
+// ErrOtherTokenizer is in the chain of an error that says so of a worker: its
+// tokenizer is not that of the model whose public name it has. Trying again does
+// not help.
+var ErrOtherTokenizer = errors.New("another tokenizer")
 
 // A Set holds the models by public name. It is safe for concurrent use.
 type Set struct {
-	names *names
+	options Options
 
 	mu     sync.Mutex // guards all below; never held while a file is read
 	models map[string]*Model
-	// firstOwn is what the worker that brought a public name calls the model;
-	// "" for a model that was there from the start.
-	firstOwn map[string]string
-	loads    map[string]*loading // by path
+	origin map[string]origin   // by public name; none for a model that was there from the start
+	loads  map[string]*loading // by path
 }
+
+// An origin is the worker that brought a model, and what it calls the model.
+type origin struct{ worker, own string }
 
 // loading is the one reading of a path, which any number may wait for.
 type loading struct {
@@ -34,26 +34,22 @@ type loading struct {
 	err   error
 }
 
-// NewSet reads the flags, and loads every model whose path they name, so that a
-// wrong path is one sentence at the start and not an error on the first request.
-func NewSet(opts Options) (*Set, error) {
-	n, err := parseNames(opts.Paths, opts.ServedNames)
-	if err != nil {
-		return nil, err
-	}
+// NewSet loads every model whose path the options name, so that a wrong path is
+// one sentence at the start and not an error on the first request.
+func NewSet(options Options) (*Set, error) {
 	s := &Set{
-		names:    n,
-		models:   make(map[string]*Model),
-		firstOwn: make(map[string]string),
-		loads:    make(map[string]*loading),
+		options: options,
+		models:  make(map[string]*Model),
+		origin:  make(map[string]origin),
+		loads:   make(map[string]*loading),
 	}
-	if n.defaultPath != "" {
-		if _, err := s.load(n.defaultPath); err != nil {
-			return nil, fmt.Errorf("--model-path %s: %w", n.defaultPath, err)
+	if path := options.path(""); path != "" {
+		if _, err := s.load(path); err != nil {
+			return nil, fmt.Errorf("--model-path %s: %w", path, err)
 		}
 	}
-	for _, name := range n.configured() {
-		path := n.path(name)
+	for _, name := range options.configured() {
+		path := options.path(name)
 		if path == "" {
 			continue // a worker will say where it is
 		}
@@ -80,7 +76,7 @@ func (s *Set) Known(public string) bool {
 	if _, ok := s.Get(public); ok {
 		return true
 	}
-	_, found := slices.BinarySearch(s.names.configured(), public)
+	_, found := slices.BinarySearch(s.options.configured(), public)
 	return found
 }
 
@@ -89,39 +85,33 @@ func (s *Set) Known(public string) bool {
 func (s *Set) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := slices.AppendSeq(s.names.configured(), maps.Keys(s.models))
+	all := slices.AppendSeq(s.options.configured(), maps.Keys(s.models))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Resolve returns the public name and the model of what a worker calls
-// workerModelID. hintPath is where the worker says its files are ("" if it does
-// not say); it is used if no path is configured and it is a folder, a .gguf
-// file or a cached hub id on this machine.
+// Resolve returns the public name and the model of what a worker calls own.
+// hintPath is where the worker says its files are ("" if it does not say); it is
+// used if no path is configured and it is a folder, a .gguf file or a cached hub
+// id on this machine.
 //
-// The error is one sentence for the log. It is not final: a worker may be
-// resolved again, for instance after the model was fetched.
-func (s *Set) Resolve(workerModelID, hintPath string) (public string, m *Model, err error) {
-	public = s.names.public(workerModelID)
-	if path := s.names.path(public); path != "" {
-		m, err = s.load(path)
-		if err != nil {
-			return public, nil, fmt.Errorf("model %q: %w", public, err)
+// The error is one sentence for the log. It is not final, unless it is
+// ErrOtherTokenizer: a worker may be resolved again, for instance after the model
+// was fetched.
+func (s *Set) Resolve(worker, own, hintPath string) (public string, m *Model, err error) {
+	public = s.options.public(own)
+	path := s.options.path(public)
+	if path == "" {
+		var found bool
+		if path, found = findHint(hintPath, own); !found {
+			m, err = s.joinUnseen(public, own, hintPath)
+			return public, m, err
 		}
-		m, err = s.join(public, workerModelID, m)
-		return public, m, err
 	}
-
-	path, found := findHint(hintPath, workerModelID)
-	if !found {
-		m, err = s.joinUnseen(public, workerModelID, hintPath)
-		return public, m, err
-	}
-	m, err = s.load(path)
-	if err != nil {
+	if m, err = s.load(path); err != nil {
 		return public, nil, fmt.Errorf("model %q: %w", public, err)
 	}
-	m, err = s.join(public, workerModelID, m)
+	m, err = s.join(public, origin{worker, own}, m)
 	return public, m, err
 }
 
@@ -141,20 +131,20 @@ func findHint(hints ...string) (path string, found bool) {
 
 // join makes a loaded model the one with this public name, or checks that it may
 // stand beside the one that is.
-func (s *Set) join(public, own string, m *Model) (*Model, error) {
+func (s *Set) join(public string, from origin, m *Model) (*Model, error) {
 	s.mu.Lock()
 	first, ok := s.models[public]
 	if !ok {
 		first = m.named(public)
 		s.models[public] = first
-		s.firstOwn[public] = own
+		s.origin[public] = from
 	}
-	firstOwn := s.firstOwn[public]
+	firstFrom := s.origin[public]
 	s.mu.Unlock()
 
 	if first.Tokenizer != m.Tokenizer && first.Digest() != m.Digest() {
-		return nil, fmt.Errorf("model %q: the worker's model %q (%s) has another tokenizer than %s, so both cannot be one model; "+
-			"give them different names with --served-model-name WORKERNAME=NAME", public, own, m.Path, describe(firstOwn, first))
+		return nil, fmt.Errorf("model %q: %s has %w than %s, so both cannot be one model; "+
+			"give them different names with --served-model-name WORKERNAME=NAME", public, describe(from, m), ErrOtherTokenizer, describe(firstFrom, first))
 	}
 	return first, nil
 }
@@ -163,14 +153,14 @@ func (s *Set) join(public, own string, m *Model) (*Model, error) {
 func (s *Set) joinUnseen(public, own, hintPath string) (*Model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wayOut := fmt.Sprintf("give its folder, its .gguf file (any quantization of it will do) or its hub id with --model-path %s=PATH", public)
+	wayOut := "give its folder, its .gguf file (any quantization of it will do) or its hub id with " + PathFlag(public)
 	first, ok := s.models[public]
 	switch {
-	case ok && s.firstOwn[public] == own:
+	case ok && s.origin[public].own == own:
 		return first, nil // the same model on another machine
 	case ok:
 		return nil, fmt.Errorf("model %q: whether the worker's model %q has the same tokenizer as %s cannot be seen from here; %s",
-			public, own, describe(s.firstOwn[public], first), wayOut)
+			public, own, describe(s.origin[public], first), wayOut)
 	case hintPath == "":
 		return nil, fmt.Errorf("model %q: the worker does not say where the files of %q are; %s", public, own, wayOut)
 	default:
@@ -178,11 +168,11 @@ func (s *Set) joinUnseen(public, own, hintPath string) (*Model, error) {
 	}
 }
 
-func describe(own string, m *Model) string {
-	if own == "" {
+func describe(from origin, m *Model) string {
+	if from.worker == "" {
 		return m.Path
 	}
-	return fmt.Sprintf("%q (%s)", own, m.Path)
+	return fmt.Sprintf("%q of worker %s (%s)", from.own, from.worker, m.Path)
 }
 
 // load reads a path once. Whoever comes while it is read waits; a failure is

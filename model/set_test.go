@@ -1,7 +1,7 @@
 package model
 
 import (
-	"os"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,52 +18,16 @@ func newSet(t *testing.T, opts Options) *Set {
 	return s
 }
 
-func TestNamesParse(t *testing.T) {
-	tests := []struct {
-		name          string
-		paths, served []string
-		wantErr       string
-	}{
-		{"nothing", nil, nil, ""},
-		{"one of each kind", []string{"./a", "x=./b"}, []string{"n", "own=m"}, ""},
-		{"the same twice", []string{"x=./b", "x=./b"}, []string{"own=m", "own=m", "n", "n"}, ""},
-		{"two defaults", []string{"./a", "./b"}, nil, "--model-path ./b: there is already one"},
-		{"two paths", []string{"x=./a", "x=./b"}, nil, `"x" has already the path ./a`},
-		{"no path", []string{"x="}, nil, "--model-path x=: must be"},
-		{"empty path", []string{""}, nil, "--model-path : must be"},
-		{"two served defaults", nil, []string{"a", "b"}, "--served-model-name b: there is already one"},
-		{"two served names", nil, []string{"own=a", "own=b"}, `"own" has already the name "a"`},
-		{"no served name", nil, []string{"own="}, "must be NAME, or WORKERNAME=NAME"},
-		{"no worker's name", nil, []string{"=a"}, "must be NAME, or WORKERNAME=NAME"},
-		{"long name", nil, []string{strings.Repeat("n", maxNameBytes+1)}, "must be NAME"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := parseNames(tt.paths, tt.served)
-			if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
-				t.Errorf("got %v, want %q", err, tt.wantErr)
-			}
-		})
-	}
-}
-
-func TestSplitPath(t *testing.T) {
-	odd := filepath.Join(t.TempDir(), "a=b")
-	if err := os.Mkdir(odd, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(filepath.Dir(odd))
-	for value, want := range map[string][2]string{
-		"x=/p":        {"x", "/p"},
-		"org/x=org/y": {"org/x", "org/y"},
-		"x=/p=q":      {"x", "/p=q"},
-		"/p=q":        {"", "/p=q"},
-		"./p=q":       {"", "./p=q"},
-		"a=b":         {"", "a=b"}, // exists
-		"plain":       {"", "plain"},
+func TestPathFlag(t *testing.T) {
+	for name, want := range map[string]string{
+		"Qwen/Qwen3":     "--model-path Qwen/Qwen3=PATH",
+		"/models/x.gguf": "--model-path PATH",
+		"./x.gguf":       "--model-path PATH",
+		"~/x.gguf":       "--model-path PATH",
+		"a=b":            "--model-path PATH",
 	} {
-		if name, path := splitPath(value); name != want[0] || path != want[1] {
-			t.Errorf("%s: %q, %q", value, name, path)
+		if got := PathFlag(name); got != want {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }
@@ -71,8 +35,8 @@ func TestSplitPath(t *testing.T) {
 func TestConfiguredModelsAreThereFromTheStart(t *testing.T) {
 	other := otherTokenizer(t)
 	s := newSet(t, Options{
-		Paths:       []string{simFolder, "b=" + other},
-		ServedNames: []string{"a", "own-b=b", "own-c=c"},
+		Paths:       map[string]string{"": simFolder, "b": other},
+		ServedNames: map[string]string{"": "a", "own-b": "b", "own-c": "c"},
 	})
 	if got := s.Names(); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("names %v", got)
@@ -82,11 +46,11 @@ func TestConfiguredModelsAreThereFromTheStart(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	public, m, err := s.Resolve("anything", "/not/here")
+	public, m, err := s.Resolve("w:1", "anything", "/not/here")
 	if err != nil || public != "a" || m.Path != simFolder {
 		t.Errorf("%s, %v, %v", public, m, err)
 	}
-	if public, m, err = s.Resolve("own-b", ""); err != nil || public != "b" || m.Path != other {
+	if public, m, err = s.Resolve("w:1", "own-b", ""); err != nil || public != "b" || m.Path != other {
 		t.Errorf("%s, %v, %v", public, m, err)
 	}
 	if _, ok := s.Get("anything"); ok || s.Known("anything") {
@@ -95,16 +59,16 @@ func TestConfiguredModelsAreThereFromTheStart(t *testing.T) {
 }
 
 func TestNewSetErrorsNameTheFlag(t *testing.T) {
-	for _, paths := range [][]string{{"/no/such/folder"}, {"x=/no/such/folder"}} {
-		_, err := NewSet(Options{Paths: paths})
-		if err == nil || !strings.HasPrefix(err.Error(), "--model-path ") || !strings.Contains(err.Error(), "/no/such/folder") {
-			t.Errorf("%v: %v", paths, err)
+	for name, want := range map[string]string{"": "--model-path /no/such/folder: ", "x": "--model-path x=/no/such/folder: "} {
+		_, err := NewSet(Options{Paths: map[string]string{name: "/no/such/folder"}})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 }
 
 func TestNameKnownBeforeItsWorker(t *testing.T) {
-	s := newSet(t, Options{ServedNames: []string{"own=public"}})
+	s := newSet(t, Options{ServedNames: map[string]string{"own": "public"}})
 	if _, ok := s.Get("public"); ok || !s.Known("public") || !slices.Equal(s.Names(), []string{"public"}) {
 		t.Error("a configured name must be known and not loaded")
 	}
@@ -112,7 +76,7 @@ func TestNameKnownBeforeItsWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if public, _, err := s.Resolve("own", sim); err != nil || public != "public" {
+	if public, _, err := s.Resolve("w:1", "own", sim); err != nil || public != "public" {
 		t.Fatal(public, err)
 	}
 	if m, ok := s.Get("public"); !ok || m.Name != "public" {
@@ -130,21 +94,21 @@ func TestResolveByHint(t *testing.T) {
 
 	t.Run("own name and hint", func(t *testing.T) {
 		s := newSet(t, Options{})
-		public, m, err := s.Resolve("tiny", sim)
+		public, m, err := s.Resolve("w:1", "tiny", sim)
 		if err != nil || public != "tiny" || m.Name != "tiny" {
 			t.Fatal(public, m, err)
 		}
-		if _, again, err := s.Resolve("tiny", sim); err != nil || again != m {
+		if _, again, err := s.Resolve("w:1", "tiny", sim); err != nil || again != m {
 			t.Error("the same model came out as another", err)
 		}
 		// On another machine the same model lies elsewhere.
-		if _, again, err := s.Resolve("tiny", "/elsewhere/tiny.gguf"); err != nil || again != m {
+		if _, again, err := s.Resolve("w:1", "tiny", "/elsewhere/tiny.gguf"); err != nil || again != m {
 			t.Error(err)
 		}
 	})
 	t.Run("the name is the path", func(t *testing.T) {
 		s := newSet(t, Options{})
-		if public, _, err := s.Resolve(sim, ""); err != nil || public != sim {
+		if public, _, err := s.Resolve("w:1", sim, ""); err != nil || public != sim {
 			t.Error(public, err)
 		}
 	})
@@ -156,42 +120,45 @@ func TestResolveByHint(t *testing.T) {
 			"../engine/sim":    "not on this machine", // relative to what?
 			"org/not-in-cache": "not on this machine",
 		} {
-			_, _, err := s.Resolve("tiny", hint)
+			_, _, err := s.Resolve("w:1", "tiny", hint)
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--model-path tiny=PATH") {
 				t.Errorf("%q: %v", hint, err)
 			}
 		}
+		if _, _, err := s.Resolve("w:1", "/models/m.gguf", ""); err == nil || !strings.HasSuffix(err.Error(), "--model-path PATH") {
+			t.Error(err)
+		}
 	})
 	t.Run("joined with equal tokenizers", func(t *testing.T) {
-		s := newSet(t, Options{ServedNames: []string{"m"}})
-		if _, _, err := s.Resolve("m-fp8", sim); err != nil {
+		s := newSet(t, Options{ServedNames: map[string]string{"": "m"}})
+		if _, _, err := s.Resolve("w:1", "m-fp8", sim); err != nil {
 			t.Fatal(err)
 		}
-		if public, _, err := s.Resolve("m-awq", same); err != nil || public != "m" {
+		if public, _, err := s.Resolve("w:1", "m-awq", same); err != nil || public != "m" {
 			t.Error(public, err)
 		}
 	})
 	t.Run("joined with other tokenizers", func(t *testing.T) {
-		s := newSet(t, Options{ServedNames: []string{"m"}})
-		if _, _, err := s.Resolve("m-fp8", sim); err != nil {
+		s := newSet(t, Options{ServedNames: map[string]string{"": "m"}})
+		if _, _, err := s.Resolve("w:1", "m-fp8", sim); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := s.Resolve("m-awq", other)
-		if err == nil {
-			t.Fatal("joined")
+		_, _, err := s.Resolve("w:2", "m-awq", other)
+		if !errors.Is(err, ErrOtherTokenizer) {
+			t.Fatal(err)
 		}
-		for _, want := range []string{`"m-fp8"`, `"m-awq"`, sim, other, "--served-model-name"} {
+		for _, want := range []string{`"m-fp8" of worker w:1`, `"m-awq" of worker w:2`, sim, other, "--served-model-name"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q lacks %q", err, want)
 			}
 		}
 	})
 	t.Run("joined unseen", func(t *testing.T) {
-		s := newSet(t, Options{ServedNames: []string{"m"}})
-		if _, _, err := s.Resolve("m-fp8", sim); err != nil {
+		s := newSet(t, Options{ServedNames: map[string]string{"": "m"}})
+		if _, _, err := s.Resolve("w:1", "m-fp8", sim); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := s.Resolve("m-awq", "/elsewhere")
+		_, _, err := s.Resolve("w:1", "m-awq", "/elsewhere")
 		if err == nil || !strings.Contains(err.Error(), `"m-fp8"`) || !strings.Contains(err.Error(), `"m-awq"`) {
 			t.Error(err)
 		}
@@ -199,11 +166,11 @@ func TestResolveByHint(t *testing.T) {
 	t.Run("a failure is not for ever", func(t *testing.T) {
 		dir := folderWith(t, map[string]string{tokenizerFile: ""})
 		s := newSet(t, Options{})
-		if _, _, err := s.Resolve("m", dir); err == nil {
+		if _, _, err := s.Resolve("w:1", "m", dir); err == nil {
 			t.Fatal("loaded without a tokenizer")
 		}
 		writeFolder(t, dir, nil)
-		if _, _, err := s.Resolve("m", dir); err != nil {
+		if _, _, err := s.Resolve("w:1", "m", dir); err != nil {
 			t.Error(err)
 		}
 	})
@@ -219,7 +186,7 @@ func TestResolveConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range models {
 		wg.Go(func() {
-			_, models[i], _ = s.Resolve("m", sim)
+			_, models[i], _ = s.Resolve("w:1", "m", sim)
 			s.Names()
 			s.Get("m")
 		})

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"sync"
 	"time"
 
 	"baton/config"
@@ -23,6 +24,10 @@ type attacher struct {
 	groups         *groups
 	log            *slog.Logger
 	onModel        func(name string) // told of every model before its first request
+
+	failStart context.CancelCauseFunc // ends what checkingStart runs
+	mu        sync.Mutex              // guards looked
+	looked    map[string]bool         // ids of workers that were attached to before, or tried
 }
 
 func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attacher {
@@ -32,6 +37,8 @@ func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attach
 		models:         models,
 		groups:         newGroups(log),
 		log:            log,
+		failStart:      func(error) {},
+		looked:         make(map[string]bool),
 	}
 	for _, w := range cfg.Workers {
 		a.kinds[w.ID] = w.Kind
@@ -39,8 +46,43 @@ func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attach
 	return a
 }
 
+// checkingStart returns run, which calls attach, such that it ends with an error
+// when the start has failed. The start fails if the first look at any worker
+// finds another tokenizer than its model has: the flags, or the worker, are wrong.
+// A worker that turns up so later is kept out, with a line in the log, because
+// the others serve by then.
+func (a *attacher) checkingStart(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		a.failStart = cancel
+		err := run(ctx)
+		if cause := context.Cause(ctx); errors.Is(cause, model.ErrOtherTokenizer) {
+			return cause
+		}
+		return err
+	}
+}
+
 // attach implements router.Attach.
 func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker, error) {
+	w, err := a.find(ctx, spec)
+	if a.firstLook(spec.ID) && errors.Is(err, model.ErrOtherTokenizer) {
+		a.failStart(fmt.Errorf("worker %s: %w", spec.ID, err))
+	}
+	return w, err
+}
+
+func (a *attacher) firstLook(workerID string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.looked[workerID]
+	a.looked[workerID] = true
+	return !before
+}
+
+// find asks a worker what it is, and checks that the frontend can tokenize for it.
+func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, error) {
 	link, err := transport.New(transport.Options{URL: spec.URL, WorkerID: spec.ID, ConnectTimeout: a.connectTimeout})
 	if err != nil {
 		return nil, err
@@ -85,7 +127,8 @@ type foundModel struct {
 
 // resolve finds the models that a worker says it serves. Those that cannot be
 // tokenized for here are left out, with a line in the log, as long as there is
-// another; else the error says why.
+// another; else the error says why. Another tokenizer than the model's is a wrong
+// flag or a wrong worker, so then the whole worker is out.
 func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundModel, error) {
 	if n := len(info.Models); n > maxModelsPerWorker {
 		a.log.Warn("the worker serves more models than are looked at", "worker", workerID, "models", n, "limit", maxModelsPerWorker)
@@ -95,7 +138,10 @@ func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundMode
 	var first error
 	names := make(map[string]bool)
 	for _, m := range info.Models {
-		f, err := a.resolveOne(kind, m, info.Models)
+		f, err := a.resolveOne(workerID, kind, m, info.Models)
+		if errors.Is(err, model.ErrOtherTokenizer) {
+			return nil, err
+		}
 		if err != nil {
 			if first == nil {
 				first = err
@@ -122,31 +168,22 @@ func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundMode
 }
 
 // resolveOne finds one model. A LoRA adapter has the tokenizer of its base.
-func (a *attacher) resolveOne(kind string, m engine.ModelInfo, all []engine.ModelInfo) (foundModel, error) {
+func (a *attacher) resolveOne(workerID, kind string, m engine.ModelInfo, all []engine.ModelInfo) (foundModel, error) {
 	hint := m.Path
 	for _, base := range all {
 		if m.Parent != "" && base.ID == m.Parent {
 			hint = base.Path
 		}
 	}
-	public, found, err := a.models.Resolve(m.ID, hint)
+	public, found, err := a.models.Resolve(workerID, m.ID, hint)
 	if err != nil {
 		return foundModel{}, err
 	}
 	// llama.cpp counts exactly the tokens of its file; other engines may have rows
 	// more than tokens, to fill up a matrix.
 	if m.VocabSize != 0 && (m.VocabSize < found.VocabSize || kind == config.KindLlamaCPP && m.VocabSize != found.VocabSize) {
-		return foundModel{}, fmt.Errorf("model %q: the worker's vocabulary has %d tokens, but that of %s has %d, so it is another model; give the right one with %s",
-			public, m.VocabSize, found.Path, found.VocabSize, pathFlag(public))
+		return foundModel{}, fmt.Errorf("model %q: the worker has %w than %s: its vocabulary has %d tokens, not %d; give the files of the worker's model with %s",
+			public, model.ErrOtherTokenizer, found.Path, m.VocabSize, found.VocabSize, model.PathFlag(public))
 	}
 	return foundModel{public: public, own: m.ID, context: m.ContextLength, adapter: m.Parent != "", model: found}, nil
-}
-
-// pathFlag is the flag that says where the files of a model are. A public name
-// that is itself a path, as llama.cpp has it by default, cannot stand before "=".
-func pathFlag(public string) string {
-	if strings.HasPrefix(public, "/") || strings.HasPrefix(public, ".") || strings.HasPrefix(public, "~") {
-		return "--model-path PATH"
-	}
-	return "--model-path " + public + "=PATH"
 }

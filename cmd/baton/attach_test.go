@@ -51,7 +51,7 @@ func TestAttach(t *testing.T) {
 	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCpp} {
 		t.Run(kind, func(t *testing.T) {
 			h := sim.NewServer(sim.Config{Kind: kind, Model: "own", ContextLength: 512})
-			w, names, log, err := attachTo(t, h, model.Options{Paths: []string{dir}, ServedNames: []string{"own=public"}})
+			w, names, log, err := attachTo(t, h, model.Options{Paths: map[string]string{"": dir}, ServedNames: map[string]string{"own": "public"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,8 +93,8 @@ func TestAttachRefusesAnotherTokenizer(t *testing.T) {
 			}
 			worker.ServeHTTP(w, r)
 		})
-		_, _, _, err := attachTo(t, h, model.Options{Paths: []string{dir}})
-		want := fmt.Sprintf(`model "sim": the worker makes other tokens of a test text than the tokenizer of %s, so it runs another model; give the right one with --model-path sim=PATH`, dir)
+		_, _, _, err := attachTo(t, h, model.Options{Paths: map[string]string{"": dir}})
+		want := fmt.Sprintf(`model "sim": the worker has another tokenizer than %s: it makes other tokens of a test text; give the files of the worker's model with --model-path sim=PATH`, dir)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", kind, err, want)
 		}
@@ -113,7 +113,7 @@ func TestAttachBelievesAWorkerThatDoesNotTokenize(t *testing.T) {
 		}
 		worker.ServeHTTP(w, r)
 	})
-	if _, _, _, err := attachTo(t, h, model.Options{Paths: []string{dir}}); err != nil || !asked {
+	if _, _, _, err := attachTo(t, h, model.Options{Paths: map[string]string{"": dir}}); err != nil || !asked {
 		t.Errorf("asked %v, %v", asked, err)
 	}
 }
@@ -207,17 +207,9 @@ func TestAttachBoundsTheModelsOfAWorker(t *testing.T) {
 	for i := range maxModelsPerWorker + 1 {
 		many = append(many, map[string]any{"id": fmt.Sprint("m", i), "owned_by": "vllm"})
 	}
-	w, names, log, err := attachTo(t, listing(many...), model.Options{Paths: []string{dir}})
+	w, names, log, err := attachTo(t, listing(many...), model.Options{Paths: map[string]string{"": dir}})
 	if err != nil || len(w.Models) != maxModelsPerWorker || len(names) != maxModelsPerWorker || !strings.Contains(log, "more models than are looked at") {
 		t.Errorf("%d models, %d names, %v", len(w.Models), len(names), err)
-	}
-}
-
-func TestPathFlag(t *testing.T) {
-	for name, want := range map[string]string{"Qwen/Qwen3": "--model-path Qwen/Qwen3=PATH", "/models/x.gguf": "--model-path PATH"} {
-		if got := pathFlag(name); got != want {
-			t.Errorf("%s: %s", name, got)
-		}
 	}
 }
 
@@ -225,7 +217,7 @@ func TestPathFlag(t *testing.T) {
 // client repairs them with the tokenizer that attach found.
 func TestAttachGivesTheTokenizerToLlamaCpp(t *testing.T) {
 	worker := sim.NewServer(sim.Config{Kind: sim.KindLlamaCpp, Style: sim.StyleHash, MeanLength: -1})
-	w, _, _, err := attachTo(t, worker, model.Options{Paths: []string{modelFolder(t)}})
+	w, _, _, err := attachTo(t, worker, model.Options{Paths: map[string]string{"": modelFolder(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"baton/config"
 	"baton/engine"
 	"baton/engine/transport"
+	"baton/model"
 )
 
 // selfTestText holds what tokenizers differ in: digits, apostrophes, accents,
@@ -33,16 +34,16 @@ func checkTokenizer(ctx context.Context, link *transport.Link, kind string, f fo
 	if slices.Equal(got, want) {
 		return nil
 	}
-	return fmt.Errorf("model %q: the worker makes other tokens of a test text than the tokenizer of %s, so it runs another model; give the right one with %s",
-		f.public, f.model.Path, pathFlag(f.public))
+	return fmt.Errorf("model %q: the worker has %w than %s: it makes other tokens of a test text; give the files of the worker's model with %s",
+		f.public, model.ErrOtherTokenizer, f.model.Path, model.PathFlag(f.public))
 }
 
 // workerTokenizes returns the ids that the worker makes of selfTestText. ok is
 // false if it does not say.
-func workerTokenizes(ctx context.Context, link *transport.Link, kind, model string) (ids []engine.TokenID, ok bool, err error) {
+func workerTokenizes(ctx context.Context, link *transport.Link, kind, own string) (ids []engine.TokenID, ok bool, err error) {
 	request := map[string]any{"content": selfTestText, "add_special": false} // llama.cpp's
 	if kind == config.KindVLLM {
-		request = map[string]any{"model": model, "prompt": selfTestText, "add_special_tokens": false}
+		request = map[string]any{"model": own, "prompt": selfTestText, "add_special_tokens": false}
 	}
 	body, err := json.Marshal(request)
 	if err != nil {

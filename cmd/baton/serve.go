@@ -69,7 +69,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 		found.onModel(name)
 	}
 	sayWhatMatters(cfg, listener.Addr().String(), log)
-	return serveUntilStopped(stop, listener, api.Handler(), api, workers.Run, cfg, log)
+	return serveUntilStopped(stop, listener, api.Handler(), api, found.checkingStart(workers.Run), cfg, log)
 }
 
 // sayWhatMatters is the start of the log.
@@ -99,14 +99,15 @@ func bound(d time.Duration) string {
 }
 
 func modelOptions(cfg *config.Serve) model.Options {
-	var opts model.Options
-	for _, n := range cfg.ModelPaths {
-		opts.Paths = append(opts.Paths, n.String())
+	return model.Options{Paths: byName(cfg.ModelPaths), ServedNames: byName(cfg.ServedNames)}
+}
+
+func byName(list []config.Named) map[string]string {
+	values := make(map[string]string)
+	for _, n := range list {
+		values[n.Name] = n.Value
 	}
-	for _, n := range cfg.ServedNames {
-		opts.ServedNames = append(opts.ServedNames, n.String())
-	}
-	return opts
+	return values
 }
 
 func specs(cfg *config.Serve) []router.Spec {

@@ -32,7 +32,7 @@ func newPipeline(t testing.TB, migrationLimit int) *pipeline {
 	if err := writeModel(dir); err != nil {
 		t.Fatal(err)
 	}
-	models, err := model.NewSet(model.Options{Paths: []string{modelName + "=" + dir}})
+	models, err := model.NewSet(model.Options{Paths: map[string]string{modelName: dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
