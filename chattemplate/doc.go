@@ -14,8 +14,9 @@
 //	JSON ─ jsonin ─▶ values ─ closures ─▶ prompt          Render, once per request
 //
 // The lexer (lexer.go, literals.go) decides who owns which white space. The
-// parser (parser.go, statements.go, expressions.go, calls.go, loop.go, macro.go)
-// makes a tree of closures; there is no syntax tree. Running them needs Python's
+// parser (parser.go, statements.go, loop.go, macro.go, symbols.go; for expressions
+// expressions.go, primary.go, calls.go, filtering.go) makes a tree of closures;
+// there is no syntax tree. Running them needs Python's
 // values (value.go, dict.go) and what Python does with them: numbers.go,
 // compare.go, text.go (str and repr), tojson.go, access.go (attributes, items,
 // slices), iterate.go, unicode.go, and the three ways of formatting in format*.go.
@@ -48,7 +49,8 @@
 // of blocks, the escape \N{...}, complex numbers, the filters random, pprint,
 // urlize and wordwrap and the function lipsum, the str methods encode, casefold,
 // translate and maketrans, and the set operators of dict views. What Python prints
-// with an address in memory is printed without. Jinja computes constant
+// with an address in memory is printed without, and a namespace that holds itself
+// is over a limit. Jinja computes constant
 // expressions while it compiles and then forgives some errors in them, such as a
 // slice of a number: here they are errors. Half a surrogate pair becomes U+FFFD,
 // where Python keeps it and fails later.

@@ -35,9 +35,6 @@ func plain(apply func(r *render, v value) value) *method {
 	return &method{apply: func(r *render, v value, _ []value) value { return apply(r, v) }}
 }
 
-// softText is what filters on text see: a text as it is, anything else as str().
-func (r *render) softText(v value) string { return r.str(v) }
-
 // getter resolves the attribute argument of a filter: "a.b.0" or an index.
 func getter(path value) func(r *render, v value) value {
 	return getterOr(path, nil)

@@ -10,21 +10,21 @@ func textFilters() map[string]*method {
 		"upper":      plain(func(r *render, v value) value { return r.cased(v, toUpper) }),
 		"lower":      plain(func(r *render, v value) value { return r.cased(v, toLower) }),
 		"capitalize": plain(func(r *render, v value) value { return r.cased(v, capitalize) }),
-		"title":      plain(func(r *render, v value) value { return titleWords(r.softText(v)) }),
+		"title":      plain(func(r *render, v value) value { return titleWords(r.str(v)) }),
 		"trim": filter(takes("chars", nil), func(r *render, v value, args []value) value {
-			return alike(v, stripped(r.softText(v), args[0], true, true))
+			return alike(v, stripped(r.str(v), args[0], true, true))
 		}),
 		"replace": filter(takes("old new count", nil), func(r *render, v value, args []value) value {
 			n := int64(-1)
 			if args[2] != nil {
 				n = needInt(args[2])
 			}
-			return r.replaced(r.softText(v), r.str(args[0]), r.str(args[1]), n)
+			return r.replaced(r.str(v), r.str(args[0]), r.str(args[1]), n)
 		}),
 		"indent":   filter(takes("width first blank", int64(4), false, false), indented),
 		"truncate": filter(takes("length killwords end leeway", int64(255), false, "...", nil), truncated),
 		"center": filter(takes("width", int64(80)), func(r *render, v value, args []value) value {
-			return alike(v, r.padded(r.softText(v), "center", needInt(args[0]), " "))
+			return alike(v, r.padded(r.str(v), "center", needInt(args[0]), " "))
 		}),
 		"format": {raw: func(r *render, v value, args arguments) value {
 			if args.keywords != nil && len(args.keywords.keys) > 0 {
@@ -43,7 +43,7 @@ func textFilters() map[string]*method {
 		"urlencode":   plain(urlEncoded),
 		"xmlattr":     filter(takes("autospace", true), xmlAttributes),
 		"wordcount": plain(func(r *render, v value) value {
-			return words(r.softText(v))
+			return words(r.str(v))
 		}),
 		"tojson": filter(takes("ensure_ascii indent separators sort_keys", false, nil, nil, false),
 			func(r *render, v value, args []value) value { return r.toJSON(v, r.jsonStyleOf(args)) }),
@@ -59,7 +59,7 @@ func (r *render) soft(v value) value {
 }
 
 func (r *render) cased(v value, f func(string) string) value {
-	s := r.softText(v)
+	s := r.str(v)
 	r.made(2 * len(s))
 	return alike(v, f(s))
 }

@@ -22,8 +22,9 @@ type formatSpec struct {
 	minDigits bool  // of an int, precision counts digits
 }
 
-// number makes the field of a number from its sign, prefix and digits.
-func (r *render) number(negative bool, prefix, digits string, spec *formatSpec) string {
+// number makes the field of a number from its parts. The whole part is what gets
+// separators and zeros; rest is what follows it.
+func (r *render) number(negative bool, prefix, whole, rest string, spec *formatSpec) string {
 	sign := ""
 	switch {
 	case negative:
@@ -31,20 +32,11 @@ func (r *render) number(negative bool, prefix, digits string, spec *formatSpec) 
 	case spec.sign != 0:
 		sign = string(spec.sign)
 	}
-	whole, rest := digits, ""
-	if i := strings.IndexFunc(digits, func(c rune) bool { return !isAlnum(c) }); i >= 0 && spec.kind != 'x' {
-		whole, rest = digits[:i], digits[i:]
-	}
-	if i := strings.IndexAny(whole, "eE"); i >= 0 && strings.IndexByte("xX", spec.kind) < 0 {
-		whole, rest = digits[:i], digits[i:]
-	}
 	if spec.align == '=' && spec.fill == "0" {
 		room := spec.width - int64(len(sign)+len(prefix)+len(rest))
-		whole = r.grouped(whole, spec, room)
-		return sign + prefix + whole + rest
+		return sign + prefix + r.grouped(whole, spec, room) + rest
 	}
-	whole = r.grouped(whole, spec, 0)
-	body := prefix + whole + rest
+	body := prefix + r.grouped(whole, spec, 0) + rest
 	if spec.align == '=' {
 		inner := *spec
 		inner.width -= int64(len(sign))
@@ -139,7 +131,7 @@ func (r *render) integer(n *big.Int, spec *formatSpec) string {
 	if spec.minDigits && spec.precision > int64(len(digits)) {
 		digits = r.padded(digits, "rjust", spec.precision, "0")
 	}
-	return r.number(n.Sign() < 0, prefix, digits, spec)
+	return r.number(n.Sign() < 0, prefix, digits, "", spec)
 }
 
 // float formats a float. Without a kind it looks like str(), but for a precision.
@@ -155,14 +147,14 @@ func (r *render) float(f float64, spec *formatSpec) string {
 	if kind == '%' {
 		kind, abs, percent = 'f', abs*100, "%"
 	}
-	if kind == 0 && precision < 0 {
-		return r.number(negative, "", floatText(abs), spec)
-	}
+	shortest := kind == 0 && precision < 0
 	if precision < 0 {
 		precision = 6
 	}
 	var digits string
 	switch {
+	case shortest:
+		digits = floatText(abs)
 	case math.IsInf(abs, 0):
 		digits = "inf"
 	case math.IsNaN(abs):
@@ -184,7 +176,8 @@ func (r *render) float(f float64, spec *formatSpec) string {
 	if kind == 'E' || kind == 'G' || kind == 'F' {
 		digits = strings.ToUpper(digits)
 	}
-	return r.number(negative, "", digits+percent, spec)
+	fraction := strings.TrimLeft(digits, "0123456789")
+	return r.number(negative, "", strings.TrimSuffix(digits, fraction), fraction+percent, spec)
 }
 
 // general is the format g: so many digits, as a power of ten where the number is

@@ -158,19 +158,6 @@ func (p *parser) setStatement() statement {
 	}
 }
 
-func (p *parser) noteTargets(slots []int) {
-	for _, slot := range slots {
-		p.notesSet(slot)
-	}
-}
-
-// parameter notes names that a scope is given.
-func (s *symbols) parameters(slots ...int) {
-	for _, slot := range slots {
-		s.used[slot] = true
-	}
-}
-
 func (p *parser) filterStatement() statement {
 	p.pos-- // so that the first filter reads like the others
 	p.tokens[p.pos] = token{kind: tokenOp, text: "|", line: p.peek().line}

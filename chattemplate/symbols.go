@@ -41,6 +41,19 @@ func (p *parser) notesSet(slot int) {
 	p.scope.used[slot] = true
 }
 
+func (p *parser) noteTargets(slots []int) {
+	for _, slot := range slots {
+		p.notesSet(slot)
+	}
+}
+
+// parameter notes names that a scope is given.
+func (s *symbols) parameters(slots ...int) {
+	for _, slot := range slots {
+		s.used[slot] = true
+	}
+}
+
 // resolveSymbols finds the names to be hidden, once all scopes are known.
 func (p *parser) resolveSymbols() {
 	for _, s := range p.scopes {
