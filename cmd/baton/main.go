@@ -9,6 +9,7 @@ import (
 	"os/signal"
 
 	"baton/config"
+	"baton/engine/sim"
 )
 
 // Exit statuses.
@@ -49,11 +50,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // report says in one sentence why a command failed, and gives its exit status.
 func report(err error, stderr io.Writer) int {
-	if err == nil || errors.Is(err, errQuiet) {
-		if err != nil {
-			return exitFailed
-		}
+	switch {
+	case err == nil:
 		return exitOK
+	case errors.Is(err, errQuiet):
+		return exitFailed
 	}
 	fmt.Fprintf(stderr, "baton: %v\n", err)
 	if isUsage(err) {
@@ -71,11 +72,10 @@ type usageError struct{ message string }
 func (e usageError) Error() string { return e.message }
 
 func isUsage(err error) bool {
-	if _, ok := errors.AsType[*config.UsageError](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[usageError](err)
-	return ok
+	_, ofConfig := errors.AsType[*config.UsageError](err)
+	_, ofSim := errors.AsType[*sim.UsageError](err)
+	_, ofCommand := errors.AsType[usageError](err)
+	return ofConfig || ofSim || ofCommand
 }
 
 func noArguments(command string, args []string, do func() error) error {

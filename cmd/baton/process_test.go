@@ -94,7 +94,7 @@ func TestChildrenDoNotInheritSettings(t *testing.T) {
 }
 
 func TestUnknownCommands(t *testing.T) {
-	for _, args := range [][]string{{"frobnicate"}, {"version", "x"}, {"help", "x"}, {"demo", "--x"}, {"serve", "--x"}} {
+	for _, args := range [][]string{{"frobnicate"}, {"version", "x"}, {"help", "x"}, {"demo", "--x"}, {"serve", "--x"}, {"sim", "--x"}, {"sim", "--kind", "x"}} {
 		var stderr strings.Builder
 		if status := run(args, io.Discard, &stderr); status != exitUsage || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%q: status %d, %q", args, status, stderr.String())

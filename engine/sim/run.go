@@ -30,16 +30,23 @@ type options struct {
 	writeModel string
 }
 
+// A UsageError says what is wrong with the arguments of Run.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
 // Run is the command line of one worker process. Its first line on stdout is
 // the address, as in http://127.0.0.1:41234. It ends when ctx does, in the way
-// that --on-sigterm says, or when a fault has ended the worker.
+// that --on-sigterm says, or when a fault has ended the worker. Its error is a
+// *UsageError if the arguments are wrong.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parseOptions(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
 	case err != nil:
-		return err
+		return &UsageError{err}
 	case o.writeModel != "":
 		return WriteModel(o.writeModel)
 	}
@@ -66,9 +73,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	// A fault closed the listener; streams that it left open live on.
-	if err := s.Settle(ctx); err == nil {
-		err = errors.New("sim: a fault has ended the worker")
-		return err
+	if s.Settle(ctx) == nil {
+		return errors.New("sim: a fault has ended the worker")
 	}
 	s.Kill()
 	return nil
