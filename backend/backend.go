@@ -65,29 +65,36 @@ func New(tokens engine.Engine) *Backend { return &Backend{tokens: tokens} }
 func (b *Backend) Generate(ctx context.Context, req *Request) Stream {
 	return func(yield func(Delta, error) bool) {
 		c := newChoice(req)
-		for d, err := range b.tokens.Generate(ctx, req.Tokens) {
-			if err != nil {
-				yield(Delta{}, err)
-				return
-			}
-			if c.finished {
-				continue // the sequence closes itself
-			}
-			out := c.step(d)
-			if c.matched {
-				break // which ends the work on the worker; then the client is told
-			}
-			if !yield(out, nil) {
-				return
-			}
-		}
+		c.yield = yield
+		b.tokens.Generate(ctx, req.Tokens)(c.take) // cheaper than a range statement, whose variables escape one by one
 		switch {
+		case c.left:
 		case c.matched:
-			yield(c.out, nil)
+			yield(c.out, nil) // the work on the worker has ended, now the client is told
 		case !c.finished:
 			yield(Delta{}, &engine.Error{Kind: engine.Internal, Err: errNoFinish})
 		}
 	}
+}
+
+// take takes one delta of tokens. It returns false when the choice is over:
+// finished by a stop string, failed, or left by its consumer.
+func (c *choice) take(d engine.Delta, err error) bool {
+	switch {
+	case c.left || c.matched:
+		return false
+	case err != nil:
+		c.left = true
+		c.yield(Delta{}, err)
+		return false
+	case c.finished:
+		return true // the sequence closes itself
+	}
+	out := c.step(d)
+	if !c.matched && !c.yield(out, nil) {
+		c.left = true
+	}
+	return !c.matched && !c.left
 }
 
 var errNoFinish = errors.New("backend: the token stream ended without a finish reason")

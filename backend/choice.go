@@ -10,7 +10,7 @@ import (
 // A choice is the state of one Generate: the decoder, the matcher, and the text
 // that is decided but not final.
 type choice struct {
-	req     *Request
+	yield   func(Delta, error) bool
 	decoder *tokenizer.Decoder
 	matcher *matcher // nil without stop strings
 
@@ -21,18 +21,26 @@ type choice struct {
 	base int // bytes of the whole text before text[0]
 
 	generated int              // ids so far
-	ids       []engine.TokenID // of the step
+	ends      []engine.TokenID // the ids that end the generation
 	endID     engine.TokenID   // counted, but not decoded yet, as it may be the end; -1 = none
+	scored    bool             // logprobs are asked for
 
-	logprobs logprobs // of tokens whose text is not out
-
-	out      Delta
 	finished bool // out has a finish reason
 	matched  bool // because of a stop string
+	left     bool // nothing more is yielded: the consumer left, or has got an error
+	out      Delta
+
+	logprobs logprobs // of tokens whose text is not out
+	req      *Request
 }
 
 func newChoice(req *Request) *choice {
-	c := &choice{req: req, decoder: req.Tokenizer.NewDecoder(req.SkipSpecial), endID: -1}
+	c := &choice{
+		decoder: req.Tokenizer.NewDecoder(req.SkipSpecial),
+		ends:    req.Tokens.Stop.EndIDs(), endID: -1,
+		scored: req.Tokens.Output.Logprobs,
+		req:    req,
+	}
 	c.text = prime(c.decoder, req.Tokenizer, req.Tokens.TokenIDs, c.text)[:0]
 	if len(req.Stop) > 0 {
 		c.matcher = newMatcher(req.Stop)
@@ -44,17 +52,17 @@ func newChoice(req *Request) *choice {
 func (c *choice) step(d engine.Delta) Delta {
 	c.forget()
 	c.out = Delta{StopID: -1}
-	c.ids = c.ids[:0]
+	taken := 0
 	for i, id := range d.TokenIDs {
 		if c.decodeEndID(); c.matched {
 			break
 		}
 		c.generated++
-		c.ids = append(c.ids, id)
-		if c.req.Tokens.Output.Logprobs && i < len(d.Logprobs) {
+		taken++
+		if c.scored && i < len(d.Logprobs) {
 			c.logprobs.add(c.req, &d.Logprobs[i])
 		}
-		if i == len(d.TokenIDs)-1 && c.req.Tokens.Stop.Ends(id) {
+		if i == len(d.TokenIDs)-1 && slices.Contains(c.ends, id) {
 			c.endID = id // decoded when it turns out not to be the end
 			break
 		}
@@ -66,8 +74,13 @@ func (c *choice) step(d engine.Delta) Delta {
 		c.finish(d.FinishReason)
 	}
 	c.out.Text = c.text[:c.sent]
-	c.out.TokenIDs = c.ids
-	c.out.Logprobs = c.logprobs.release(c.base+c.sent, c.matched)
+	c.out.TokenIDs = d.TokenIDs[:taken]
+	if c.matched {
+		c.out.TokenIDs = slices.Clone(c.out.TokenIDs) // it is yielded when the token stream has ended
+	}
+	if c.scored {
+		c.out.Logprobs = c.logprobs.release(c.base+c.sent, c.matched)
+	}
 	c.out.CompletionTokens = c.generated
 	return c.out
 }
@@ -77,7 +90,9 @@ func (c *choice) forget() {
 	c.base += c.sent
 	c.text = c.text[:copy(c.text, c.text[c.sent:])]
 	c.sent = 0
-	c.logprobs.forget()
+	if c.scored {
+		c.logprobs.forget()
+	}
 }
 
 // decode appends the text of id, as far as it is decided, and looks for stop
@@ -85,7 +100,9 @@ func (c *choice) forget() {
 func (c *choice) decode(id engine.TokenID) {
 	from := len(c.text)
 	c.text = c.decoder.Append(c.text, id)
-	c.logprobs.decoded(c.base+from, c.base+len(c.text), false)
+	if c.scored {
+		c.logprobs.decoded(c.base+from, c.base+len(c.text), false)
+	}
 	c.match(from)
 }
 
