@@ -15,18 +15,19 @@ import (
 // Send, End and Close may be called from any goroutine. The keep-alive runs on
 // a timer, so an open stream costs no goroutine of its own.
 type Writer struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	cfg   WriterConfig
-	http2 bool
-
 	mu          sync.Mutex // guards what follows and every write to w
-	keepAlive   *time.Timer
-	begun       bool // the headers are out
+	begun       bool       // the headers are out
 	closed      bool
-	err         error     // the first write error; nothing is written after it
-	lastWrite   time.Time // or the beginning
-	deadlineSet time.Time
+	http2       bool
+	w           http.ResponseWriter
+	err         error         // the first write error; nothing is written after it
+	start       time.Time     // of the clock by which times are kept, which is cheaper than the wall's
+	lastWrite   time.Duration // or 0
+	deadlineEnd time.Duration // when the write deadline has to be set anew
+
+	cfg       WriterConfig
+	rc        *http.ResponseController
+	keepAlive *time.Timer
 }
 
 // WriterConfig holds the bounds of a Writer. A duration of 0 is off.
@@ -56,11 +57,11 @@ const keepAliveLine = ": keep-alive\n"
 // keep-alive starts here. Close must be called before the handler returns.
 func NewWriter(w http.ResponseWriter, r *http.Request, cfg WriterConfig) *Writer {
 	out := &Writer{
-		w:         w,
-		rc:        http.NewResponseController(w),
-		cfg:       cfg,
-		http2:     r.ProtoMajor >= 2,
-		lastWrite: time.Now(),
+		w:     w,
+		rc:    http.NewResponseController(w),
+		cfg:   cfg,
+		http2: r.ProtoMajor >= 2,
+		start: time.Now(),
 	}
 	if cfg.KeepAliveInterval > 0 {
 		// beat uses the field, so it is set before the timer can fire.
@@ -119,7 +120,7 @@ func (w *Writer) beat() {
 		w.mu.Unlock()
 		return
 	}
-	if rest := w.cfg.KeepAliveInterval - time.Since(w.lastWrite); rest > 0 {
+	if rest := w.cfg.KeepAliveInterval - (time.Since(w.start) - w.lastWrite); rest > 0 {
 		w.keepAlive.Reset(rest)
 		w.mu.Unlock()
 		return
@@ -149,7 +150,7 @@ func (w *Writer) write(p []byte) error {
 		h.Set("X-Accel-Buffering", "no") // nginx would collect events otherwise
 		w.w.WriteHeader(http.StatusOK)
 	}
-	w.lastWrite = time.Now()
+	w.lastWrite = time.Since(w.start)
 	w.extendDeadline()
 	_, err := w.w.Write(p)
 	if err == nil {
@@ -167,15 +168,16 @@ func (w *Writer) write(p []byte) error {
 // extendDeadline moves the write deadline forward, but not with each event: on
 // HTTP/1 it may be up to an eighth of the time-out old.
 func (w *Writer) extendDeadline() {
+	if !w.http2 && w.lastWrite < w.deadlineEnd {
+		return
+	}
 	timeout := w.cfg.WriteTimeout
 	if timeout <= 0 {
+		w.deadlineEnd = math.MaxInt64
 		return
 	}
 	slack := timeout / 8
-	if !w.http2 && w.lastWrite.Sub(w.deadlineSet) < slack {
-		return
-	}
-	w.deadlineSet = w.lastWrite
+	w.deadlineEnd = w.lastWrite + slack
 	// A writer without deadlines, as in a test, has no slow client either.
-	_ = w.rc.SetWriteDeadline(w.lastWrite.Add(timeout + slack))
+	_ = w.rc.SetWriteDeadline(time.Now().Add(timeout + slack))
 }

@@ -170,7 +170,7 @@ func TestWriterBeatAfterClose(t *testing.T) {
 	rec := newRecorder()
 	w := NewWriter(rec, httpRequest(1), WriterConfig{KeepAliveInterval: time.Hour, Failed: func(err error) { t.Errorf("reported %v", err) }})
 	w.Close()
-	w.lastWrite = time.Time{}
+	w.start = time.Time{}
 	w.beat()
 	if len(rec.writes) != 0 || rec.status != 0 {
 		t.Errorf("sent %q", rec.writes)
