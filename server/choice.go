@@ -18,19 +18,26 @@ const maxParallelChoices = 16
 // A choice is one element of the answer while it is generated. Everything in it
 // belongs to the goroutine that runs it, until all choices have ended.
 type choice struct {
+	deliver          deliverFunc
+	index            int
+	ended            bool // nothing more is taken
+	completionTokens int
+	start            time.Time     // of the call
+	lastToken        time.Duration // when the newest token came, after start
+	delta            backend.Delta // the newest one; its slices end with the iteration
+	latencies        latencyCounts
+
 	call    *call
-	index   int
 	request *backend.Request
 	trace   engine.Trace
-
-	delta            backend.Delta // the newest one; its slices end with the iteration
-	completionTokens int
-	lastToken        time.Time
-	latencies        latencyCounts
+	failure error // why it ended without a finish reason
 }
 
+// noToken is the lastToken of a choice that has no token yet.
+const noToken = -1
+
 func newChoice(c *call, index int) *choice {
-	choice := &choice{call: c, index: index, request: c.prepared.Choices[index].Request}
+	choice := &choice{call: c, index: index, start: c.start, lastToken: noToken, request: c.prepared.Choices[index].Request}
 	choice.request.Tokens.Trace = &choice.trace
 	return choice
 }
@@ -67,21 +74,29 @@ func (c *choice) run(ctx context.Context, deliver deliverFunc) (err error) {
 	if e := engine.CauseOf(ctx); e != nil {
 		return e // before its turn came
 	}
-	for delta, err := range c.call.server.generator.Generate(ctx, c.request) {
-		if err != nil {
-			return err
-		}
+	c.deliver = deliver
+	c.call.server.generator.Generate(ctx, c.request)(c.take) // cheaper than a range statement: see the router's attempt
+	if !c.ended {
+		return &engine.Error{Kind: engine.Internal, Err: errors.New("stream ended without finish reason and without error")}
+	}
+	return c.failure
+}
+
+// take takes the next delta. It returns false when the choice has ended.
+func (c *choice) take(delta backend.Delta, err error) bool {
+	if c.ended {
+		return false // finished means finished, whatever comes after
+	}
+	if err == nil {
 		c.delta = delta
 		c.observe()
-		if err := deliver(c); err != nil {
+		if err = c.deliver(c); err != nil {
 			c.call.lost(err)
-			return err
-		}
-		if delta.FinishReason != "" {
-			return nil // finished means finished, whatever comes after
 		}
 	}
-	return &engine.Error{Kind: engine.Internal, Err: errors.New("stream ended without finish reason and without error")}
+	c.failure = err
+	c.ended = err != nil || delta.FinishReason != ""
+	return !c.ended
 }
 
 func (c *choice) observe() {
@@ -90,19 +105,19 @@ func (c *choice) observe() {
 	if n == 0 {
 		return
 	}
-	now := time.Now()
-	if c.lastToken.IsZero() {
+	now := time.Since(c.start)
+	if c.lastToken == noToken {
 		c.call.sawToken(now)
 	} else {
-		c.latencies.observe(now.Sub(c.lastToken), n)
+		c.latencies.observe(now-c.lastToken, n)
 	}
 	c.lastToken = now
 }
 
-// sawToken is called at the first token of each choice.
-func (c *call) sawToken(now time.Time) {
+// sawToken is called at the first token of each choice, after the call's start.
+func (c *call) sawToken(after time.Duration) {
 	c.firstToken.Do(func() {
 		c.model.queued.Dec()
-		c.model.firstToken.Observe(now.Sub(c.start).Seconds())
+		c.model.firstToken.Observe(after.Seconds())
 	})
 }

@@ -10,17 +10,20 @@ import (
 // An encoder makes the chunks of one choice. What is the same in all of them is
 // made once, so that a chunk costs no allocation. It belongs to one goroutine.
 type encoder struct {
-	prefix   []byte // a chunk up to its delta (chat) or its text
-	chat     bool
-	logprobs logprobList // nil: not asked for
+	// buf holds the events that were made and not taken yet. Its memory always
+	// begins with a chunk up to its delta (chat) or its text: the first chunk
+	// after a take is written behind that, and copies nothing of it.
+	buf         []byte
+	prefixBytes int
 
-	echo            string // sent before the first output; completions only
-	promptIDs       []int32
-	promptTokens    int // of this choice, for continuous usage
+	begun           bool // the first chunk was made
+	chat            bool
 	returnIDs       bool
 	continuousUsage bool
-
-	begun bool // the first chunk was made
+	promptTokens    int         // of this choice, for continuous usage
+	logprobs        logprobList // nil: not asked for
+	echo            string      // sent before the first output; completions only
+	promptIDs       []int32
 }
 
 // chunkHead is what all chunks of a request begin with, up to the choices.
@@ -38,14 +41,16 @@ func appendHead(dst []byte, object, id string, created int64, model string) []by
 
 func newEncoder(ep *endpoint, p *preprocess.Prepared, index int, head []byte) *encoder {
 	choice := &p.Choices[index]
-	prefix := appendInt(append(append([]byte(nil), head...), `{"index":`...), index)
+	buf := append(make([]byte, 0, initialChunkBytes), head...)
+	buf = appendInt(append(buf, `{"index":`...), index)
 	if ep.chat {
-		prefix = append(prefix, `,"delta":{`...)
+		buf = append(buf, `,"delta":{`...)
 	} else {
-		prefix = append(prefix, `,"text":"`...)
+		buf = append(buf, `,"text":"`...)
 	}
-	e := &encoder{
-		prefix:          prefix,
+	return &encoder{
+		buf:             buf[:0],
+		prefixBytes:     len(buf),
 		chat:            ep.chat,
 		logprobs:        newLogprobList(ep, p, choice.Echo),
 		echo:            choice.Echo,
@@ -54,7 +59,6 @@ func newEncoder(ep *endpoint, p *preprocess.Prepared, index int, head []byte) *e
 		returnIDs:       p.ReturnTokenIDs,
 		continuousUsage: p.ContinuousUsage,
 	}
-	return e
 }
 
 func newLogprobList(ep *endpoint, p *preprocess.Prepared, echo string) logprobList {
@@ -67,17 +71,24 @@ func newLogprobList(ep *endpoint, p *preprocess.Prepared, echo string) logprobLi
 	return &textLogprobs{topCount: p.TopLogprobs, offset: utf8.RuneCountInString(echo)}
 }
 
-// append appends the events of d: none if it has nothing to show, and before the
+// take returns the events that were made, valid until the next call of add.
+func (e *encoder) take() []byte {
+	events := e.buf
+	e.buf = e.buf[:0]
+	return events
+}
+
+// add makes the events of d: none if it has nothing to show, and before the
 // first one the role of the choice (chat) or its echoed prompt (completions).
-func (e *encoder) append(dst []byte, d *backend.Delta) []byte {
+func (e *encoder) add(d *backend.Delta) {
 	if len(d.Text) == 0 && len(d.Logprobs) == 0 && d.FinishReason == "" && !(len(d.TokenIDs) > 0 && (e.returnIDs || e.continuousUsage)) {
-		return dst // half a character, or what may become a stop string
+		return // half a character, or what may become a stop string
 	}
 	if !e.begun {
 		e.begun = true
-		dst = e.appendFirst(dst)
+		e.addFirst()
 	}
-	dst = append(dst, e.prefix...)
+	dst := e.open()
 	if e.chat {
 		// The finish chunk alone needs no content. Others have it, even if empty.
 		if len(d.Text) > 0 || d.FinishReason == "" {
@@ -99,16 +110,15 @@ func (e *encoder) append(dst []byte, d *backend.Delta) []byte {
 	if e.returnIDs {
 		dst = appendIDs(append(dst, `,"token_ids":`...), d.TokenIDs)
 	}
-	dst = append(dst, "}]"...)
-	return e.appendChunkEnd(dst, d.CompletionTokens)
+	e.close(append(dst, "}]"...), d.CompletionTokens)
 }
 
-// appendFirst appends the chunk that only opens the choice, where there is one.
-func (e *encoder) appendFirst(dst []byte) []byte {
+// addFirst makes the chunk that only opens the choice, where there is one.
+func (e *encoder) addFirst() {
 	if !e.chat && e.echo == "" && !e.returnIDs {
-		return dst
+		return
 	}
-	dst = append(dst, e.prefix...)
+	dst := e.open()
 	if e.chat {
 		dst = append(dst, `"role":"assistant","content":""}`...)
 	} else {
@@ -123,14 +133,24 @@ func (e *encoder) appendFirst(dst []byte) []byte {
 	if e.returnIDs && e.chat {
 		dst = appendIDs(append(dst, `,"prompt_token_ids":`...), e.promptIDs)
 	}
-	return e.appendChunkEnd(dst, 0)
+	e.close(dst, 0)
 }
 
-func (e *encoder) appendChunkEnd(dst []byte, completionTokens int) []byte {
+// open begins a chunk behind those that were made.
+func (e *encoder) open() []byte {
+	prefix := e.buf[:e.prefixBytes]
+	if len(e.buf) == 0 {
+		return prefix
+	}
+	return append(e.buf, prefix...)
+}
+
+// close ends the chunk that open began.
+func (e *encoder) close(dst []byte, completionTokens int) {
 	if e.continuousUsage {
 		dst = appendUsage(append(dst, `,"usage":`...), e.promptTokens, completionTokens)
 	}
-	return append(dst, "}\n\n"...)
+	e.buf = append(dst, "}\n\n"...)
 }
 
 // appendFinish appends the finish reason, null until the end, and with it what

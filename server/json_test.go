@@ -115,10 +115,12 @@ func TestChunksReadBack(t *testing.T) {
 				d.Logprobs = []backend.Logprob{{Token: d.Text, Logprob: -1}}
 			}
 			sent.Write(d.Text)
-			raw = enc.append(raw, &d)
+			enc.add(&d)
+			raw = append(raw, enc.take()...)
 		}
 		d := finish(9)
-		raw = enc.append(raw, &d)
+		enc.add(&d)
+		raw = append(raw, enc.take()...)
 		s := readStrict(t, append(raw, doneEvent...), ep.streamObject)
 		got.WriteString(s.text(0))
 		if got.String() != sent.String() || s.chunks[0].Model != `m"1` || s.chunks[0].ID != "id-1" || s.finishReasons()[0] != "stop" {
@@ -147,9 +149,8 @@ func TestChunkAppenderDoesNotAllocate(t *testing.T) {
 			if p.Logprobs {
 				d.Logprobs = []backend.Logprob{{Token: []byte("\xe2\x80"), Logprob: -1, Top: []backend.TopLogprob{{Token: []byte("a"), Logprob: -.5}, {Token: []byte("b"), Logprob: -2}}}}
 			}
-			buf := make([]byte, 0, 4096)
-			buf = enc.append(buf[:0], &d) // the first chunk, and the buffers of logprobs
-			if n := testing.AllocsPerRun(100, func() { buf = enc.append(buf[:0], &d) }); n != 0 {
+			enc.add(&d) // the first chunk, and the buffers
+			if n := testing.AllocsPerRun(100, func() { enc.take(); enc.add(&d) }); n != 0 {
 				t.Errorf("%s, %s: %v allocations for a chunk", name, ep.label, n)
 			}
 		}
@@ -159,9 +160,9 @@ func TestChunkAppenderDoesNotAllocate(t *testing.T) {
 func BenchmarkChunk(b *testing.B) {
 	enc := newEncoder(&chatCompletions, preparedFor(1), 0, chunkHead(&chatCompletions, "chatcmpl-ABCDEFGHIJKLMNOPQRSTUVWXYZ", 1790000000, "org/model"))
 	d := token(1, " token")
-	buf := make([]byte, 0, 512)
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = enc.append(buf[:0], &d)
+		enc.add(&d)
+		enc.take()
 	}
 }

@@ -17,21 +17,15 @@ const initialChunkBytes = 512
 
 // A streamAnswer sends the deltas of all choices as one stream of events.
 type streamAnswer struct {
-	call  *call
-	out   *sse.Writer
-	head  []byte
-	lines []chunkLine // one per choice
+	out      *sse.Writer
+	encoders []*encoder // one per choice, each for the choice's goroutine
+	call     *call
+	head     []byte
 
 	mu               sync.Mutex // guards what follows; held while a finish is sent, so that [DONE] is last
 	open             int        // choices that have not finished
 	completionTokens int        // of those that have
 	debug            debugComment
-}
-
-// A chunkLine is where a choice's chunks are made, on its own goroutine.
-type chunkLine struct {
-	encoder *encoder
-	buf     []byte
 }
 
 // stream answers with server-sent events. It returns why the answer is not
@@ -68,34 +62,34 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 func newStreamAnswer(c *call, out *sse.Writer) *streamAnswer {
 	p := c.prepared
 	a := &streamAnswer{
-		call:  c,
-		out:   out,
-		head:  chunkHead(c.ep, c.ids.own, c.start.Unix(), p.Model),
-		lines: make([]chunkLine, len(c.choices)),
-		open:  len(c.choices),
+		call:     c,
+		out:      out,
+		head:     chunkHead(c.ep, c.ids.own, c.start.Unix(), p.Model),
+		encoders: make([]*encoder, len(c.choices)),
+		open:     len(c.choices),
 	}
-	for i := range a.lines {
-		a.lines[i] = chunkLine{encoder: newEncoder(c.ep, p, i, a.head), buf: make([]byte, 0, initialChunkBytes)}
+	for i := range a.encoders {
+		a.encoders[i] = newEncoder(c.ep, p, i, a.head)
 	}
 	return a
 }
 
 // deliver sends a delta: nothing, or one write with one flush.
 func (a *streamAnswer) deliver(c *choice) error {
-	line := &a.lines[c.index]
-	line.buf = line.encoder.append(line.buf[:0], &c.delta)
+	e := a.encoders[c.index]
+	e.add(&c.delta)
 	if c.delta.FinishReason != "" {
-		return a.finish(c, line)
+		return a.finish(c, e)
 	}
-	if len(line.buf) == 0 {
-		return nil
+	if events := e.take(); len(events) > 0 {
+		return a.out.Send(events)
 	}
-	return a.out.Send(line.buf)
+	return nil
 }
 
 // finish sends the last delta of a choice, and with that of the last choice the
 // end of the stream, so that the client does not wait for anything behind it.
-func (a *streamAnswer) finish(c *choice, line *chunkLine) error {
+func (a *streamAnswer) finish(c *choice, e *encoder) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open--
@@ -103,16 +97,17 @@ func (a *streamAnswer) finish(c *choice, line *chunkLine) error {
 	if a.call.debug {
 		a.debug.add(c)
 	}
+	events := e.take()
 	if a.open == 0 {
 		if a.call.prepared.IncludeUsage {
-			line.buf = appendUsageChunk(line.buf, a.head, a.call.prepared.PromptTokens, a.completionTokens)
+			events = appendUsageChunk(events, a.head, a.call.prepared.PromptTokens, a.completionTokens)
 		}
 		if a.call.debug {
-			line.buf = a.debug.appendTo(line.buf)
+			events = a.debug.appendTo(events)
 		}
-		line.buf = append(line.buf, doneEvent...)
+		events = append(events, doneEvent...)
 	}
-	return a.out.Send(line.buf)
+	return a.out.Send(events)
 }
 
 // A debugComment is the answer to X-Baton-Debug in a stream: one comment line,
