@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 )
@@ -21,60 +19,25 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Types of errors.
+// Types of errors, in OpenAI's words.
 const (
 	TypeInvalidRequest = "invalid_request_error"
-	TypeAuthentication = "authentication_error"
 	TypeRateLimit      = "rate_limit_error"
 	TypeServer         = "server_error"
 )
 
-// Codes of errors.
+// Codes of the errors that a request can have.
 const (
 	CodeContextLengthExceeded = "context_length_exceeded"
-	CodeInvalidAPIKey         = "invalid_api_key"
 	CodeInvalidJSON           = "invalid_json"
 	CodeInvalidType           = "invalid_type"
 	CodeInvalidValue          = "invalid_value"
 	CodeMissingParameter      = "missing_required_parameter"
 	CodeModelNotFound         = "model_not_found"
 	CodeModelNotReady         = "model_not_ready"
-	CodeRateLimitExceeded     = "rate_limit_exceeded"
 	CodeRequestTooLarge       = "request_too_large"
-	CodeUnknownURL            = "unknown_url"
 	CodeUnsupportedParameter  = "unsupported_parameter"
-	CodeUnsupportedValue      = "unsupported_value"
 )
-
-// AppendJSON appends the error envelope to dst: one JSON object without a line
-// break. It is valid JSON and valid UTF-8 whatever the message holds.
-func (e *Error) AppendJSON(dst []byte) []byte {
-	type object struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
-	var envelope struct {
-		Error object `json:"error"`
-	}
-	envelope.Error = object{Message: e.Message, Type: e.Type, Param: orNull(e.Param), Code: orNull(e.Code)}
-
-	buf := bytes.NewBuffer(dst)
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false) // the envelope is never part of a page, and people read it
-	if err := enc.Encode(envelope); err != nil {
-		panic(err) // strings and pointers to strings always encode
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
 
 // InvalidRequest says that the value of param is not allowed. An empty param
 // means that the request as a whole is at fault.
@@ -124,7 +87,7 @@ func Unsupported(param, why string) *Error {
 func ModelNotFound(name string) *Error {
 	return &Error{
 		Status:  http.StatusNotFound,
-		Message: fmt.Sprintf("The model '%s' does not exist.", cut(name, maxQuotedNameBytes)),
+		Message: fmt.Sprintf("The model '%s' does not exist; GET /v1/models lists those that do.", cut(name, maxQuotedNameBytes)),
 		Type:    TypeInvalidRequest,
 		Param:   "model",
 		Code:    CodeModelNotFound,
@@ -174,21 +137,5 @@ func RequestTooLarge(limitBytes int64) *Error {
 		Message: fmt.Sprintf("The request body is larger than the limit of %d bytes.", limitBytes),
 		Type:    TypeInvalidRequest,
 		Code:    CodeRequestTooLarge,
-	}
-}
-
-// Server says that a request failed through no fault of its own.
-func Server(status int, code, format string, args ...any) *Error {
-	return &Error{Status: status, Message: fmt.Sprintf(format, args...), Type: TypeServer, Code: code}
-}
-
-// RateLimited says that the request would be served at a quieter time.
-func RateLimited(retryAfterSeconds int, format string, args ...any) *Error {
-	return &Error{
-		Status:     http.StatusTooManyRequests,
-		Message:    fmt.Sprintf(format, args...),
-		Type:       TypeRateLimit,
-		Code:       CodeRateLimitExceeded,
-		RetryAfter: retryAfterSeconds,
 	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -36,7 +35,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *open
 			// early would reset the connection under them. Nothing is kept.
 			_, _ = io.CopyN(io.Discard, in, limit+1)
 		}
-		return nil, errTooLarge(limit)
+		return nil, openai.RequestTooLarge(limit)
 	}
 	var buf bytes.Buffer
 	buf.Grow(int(min(max(r.ContentLength, 0), initialBodyBytes)) + bytes.MinRead)
@@ -46,26 +45,17 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *open
 		return buf.Bytes(), nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, errTooLarge(limit)
+		return nil, openai.RequestTooLarge(limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, &openai.Error{
 			Status:  http.StatusRequestTimeout,
 			Message: "The request's body did not arrive in time.",
-			Type:    typeInvalidRequest,
+			Type:    openai.TypeInvalidRequest,
 			Code:    "body_timeout",
 		}
 	}
-	return nil, &openai.Error{Status: statusClientClosedRequest, Message: "client left", Type: typeInvalidRequest, Code: "cancelled"}
-}
-
-func errTooLarge(limit int64) *openai.Error {
-	return &openai.Error{
-		Status:  http.StatusRequestEntityTooLarge,
-		Message: fmt.Sprintf("The request's body is larger than the limit of %d bytes.", limit),
-		Type:    typeInvalidRequest,
-		Code:    "request_too_large",
-	}
+	return nil, &openai.Error{Status: statusClientClosedRequest, Message: "client left", Type: openai.TypeInvalidRequest, Code: "cancelled"}
 }
 
 // checkContentType accepts JSON, and a request that does not say what it is.
@@ -74,7 +64,7 @@ func checkContentType(r *http.Request) *openai.Error {
 		return &openai.Error{
 			Status:  http.StatusUnsupportedMediaType,
 			Message: what + " " + printable(value) + " is not supported; send application/json, not compressed.",
-			Type:    typeInvalidRequest,
+			Type:    openai.TypeInvalidRequest,
 			Code:    "unsupported_media_type",
 		}
 	}

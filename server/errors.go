@@ -12,14 +12,6 @@ import (
 	"baton/openai"
 )
 
-// OpenAI's error types. SDKs repeat 408, 409, 429 and everything from 500 on by
-// themselves, so what must not be repeated has another 4xx.
-const (
-	typeInvalidRequest = "invalid_request_error"
-	typeRateLimit      = "rate_limit_error"
-	typeServer         = "server_error"
-)
-
 // Retry-After where no worker gave a hint, in seconds.
 const (
 	retryAfterDefault  = 1
@@ -79,13 +71,13 @@ func publicError(e *engine.Error, attempts, overloadStatus int) *openai.Error {
 		kind = engine.Internal
 	}
 	info := kinds[kind]
-	out := &openai.Error{Status: info.status, Type: typeServer, Code: info.code}
+	out := &openai.Error{Status: info.status, Type: openai.TypeServer, Code: info.code}
 	switch kind {
 	case engine.InvalidRequest:
 		if e.Status >= 400 && e.Status < 500 && !repeatedBySDKs(e.Status) {
 			out.Status = e.Status
 		}
-		out.Type, out.Param, out.Message = typeInvalidRequest, e.Param, e.Message
+		out.Type, out.Param, out.Message = openai.TypeInvalidRequest, e.Param, e.Message
 		if out.Message == "" {
 			out.Message = info.message + "."
 		}
@@ -98,7 +90,7 @@ func publicError(e *engine.Error, attempts, overloadStatus int) *openai.Error {
 			out.Status = overloadStatus
 		}
 		if out.Status == http.StatusTooManyRequests {
-			out.Type = typeRateLimit
+			out.Type = openai.TypeRateLimit
 		}
 	}
 	switch {
@@ -111,7 +103,8 @@ func publicError(e *engine.Error, attempts, overloadStatus int) *openai.Error {
 	return out
 }
 
-// repeatedBySDKs says which 4xx the official SDKs repeat by themselves.
+// repeatedBySDKs says which 4xx the official SDKs repeat by themselves, as they do
+// everything from 500 on. What must not be repeated has another 4xx.
 func repeatedBySDKs(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooManyRequests
 }
@@ -138,7 +131,7 @@ func errInternal() *openai.Error {
 	return &openai.Error{
 		Status:  http.StatusInternalServerError,
 		Message: "The server met an internal error. " + retryMakesSense,
-		Type:    typeServer,
+		Type:    openai.TypeServer,
 		Code:    kinds[engine.Internal].code,
 	}
 }
@@ -147,7 +140,7 @@ func errStopping(message string) *openai.Error {
 	return &openai.Error{
 		Status:     http.StatusServiceUnavailable,
 		Message:    message + " " + retryMakesSense,
-		Type:       typeServer,
+		Type:       openai.TypeServer,
 		Code:       "server_shutting_down",
 		RetryAfter: retryAfterDefault,
 	}

@@ -11,6 +11,7 @@ import (
 
 	"baton/backend"
 	"baton/engine"
+	"baton/openai"
 )
 
 // What a client is told of every kind, before the first byte.
@@ -22,26 +23,26 @@ func TestPublicErrors(t *testing.T) {
 		kind, code     string
 		retryAfter     int
 	}{
-		{engine.Error{Kind: engine.Internal}, 0, 500, typeServer, "internal_error", 0},
-		{engine.Error{Kind: engine.CannotConnect}, 0, 503, typeServer, "worker_unreachable", 1},
-		{engine.Error{Kind: engine.ConnectionTimeout}, 0, 504, typeServer, "worker_connect_timeout", 0},
-		{engine.Error{Kind: engine.Disconnected, Status: 200}, 0, 502, typeServer, "worker_disconnected", 0},
-		{engine.Error{Kind: engine.Stalled}, 0, 504, typeServer, "worker_stalled", 0},
-		{engine.Error{Kind: engine.EngineShutdown}, 0, 503, typeServer, "worker_shutdown", 1},
-		{engine.Error{Kind: engine.Overloaded, Status: 429}, 0, 429, typeRateLimit, "overloaded", 1},
-		{engine.Error{Kind: engine.Overloaded, Status: 503, RetryAfter: 2500 * time.Millisecond}, 0, 503, typeServer, "overloaded", 3},
-		{engine.Error{Kind: engine.Overloaded, Status: 429}, 503, 503, typeServer, "overloaded", 1},
-		{engine.Error{Kind: engine.Overloaded, Status: 503, RetryAfter: 1e6 * time.Hour}, 429, 429, typeRateLimit, "overloaded", 3600},
-		{engine.Error{Kind: engine.WorkerMisconfigured, Status: 401}, 0, 502, typeServer, "worker_misconfigured", 0},
-		{engine.Error{Kind: engine.InvalidRequest, Status: 422, Message: "no", Param: "top_k"}, 0, 422, typeInvalidRequest, "", 0},
-		{engine.Error{Kind: engine.InvalidRequest, Status: 409, Message: "no"}, 0, 400, typeInvalidRequest, "", 0},
-		{engine.Error{Kind: engine.InvalidRequest, Status: 500}, 0, 400, typeInvalidRequest, "", 0},
-		{engine.Error{Kind: engine.EngineError, Status: 500}, 0, 502, typeServer, "worker_error", 0},
-		{engine.Error{Kind: engine.ProtocolError}, 0, 502, typeServer, "worker_protocol_error", 0},
-		{engine.Error{Kind: engine.NoWorker}, 0, 503, typeServer, "no_worker_available", 5},
-		{engine.Error{Kind: engine.TimedOut}, 0, 504, typeServer, "request_timeout", 0},
-		{engine.Error{Kind: engine.Kind(200)}, 0, 500, typeServer, "internal_error", 0},
-		{engine.Error{Kind: engine.Cancelled, Err: errShuttingDown}, 0, 503, typeServer, "server_shutting_down", 1},
+		{engine.Error{Kind: engine.Internal}, 0, 500, openai.TypeServer, "internal_error", 0},
+		{engine.Error{Kind: engine.CannotConnect}, 0, 503, openai.TypeServer, "worker_unreachable", 1},
+		{engine.Error{Kind: engine.ConnectionTimeout}, 0, 504, openai.TypeServer, "worker_connect_timeout", 0},
+		{engine.Error{Kind: engine.Disconnected, Status: 200}, 0, 502, openai.TypeServer, "worker_disconnected", 0},
+		{engine.Error{Kind: engine.Stalled}, 0, 504, openai.TypeServer, "worker_stalled", 0},
+		{engine.Error{Kind: engine.EngineShutdown}, 0, 503, openai.TypeServer, "worker_shutdown", 1},
+		{engine.Error{Kind: engine.Overloaded, Status: 429}, 0, 429, openai.TypeRateLimit, "overloaded", 1},
+		{engine.Error{Kind: engine.Overloaded, Status: 503, RetryAfter: 2500 * time.Millisecond}, 0, 503, openai.TypeServer, "overloaded", 3},
+		{engine.Error{Kind: engine.Overloaded, Status: 429}, 503, 503, openai.TypeServer, "overloaded", 1},
+		{engine.Error{Kind: engine.Overloaded, Status: 503, RetryAfter: 1e6 * time.Hour}, 429, 429, openai.TypeRateLimit, "overloaded", 3600},
+		{engine.Error{Kind: engine.WorkerMisconfigured, Status: 401}, 0, 502, openai.TypeServer, "worker_misconfigured", 0},
+		{engine.Error{Kind: engine.InvalidRequest, Status: 422, Message: "no", Param: "top_k"}, 0, 422, openai.TypeInvalidRequest, "", 0},
+		{engine.Error{Kind: engine.InvalidRequest, Status: 409, Message: "no"}, 0, 400, openai.TypeInvalidRequest, "", 0},
+		{engine.Error{Kind: engine.InvalidRequest, Status: 500}, 0, 400, openai.TypeInvalidRequest, "", 0},
+		{engine.Error{Kind: engine.EngineError, Status: 500}, 0, 502, openai.TypeServer, "worker_error", 0},
+		{engine.Error{Kind: engine.ProtocolError}, 0, 502, openai.TypeServer, "worker_protocol_error", 0},
+		{engine.Error{Kind: engine.NoWorker}, 0, 503, openai.TypeServer, "no_worker_available", 5},
+		{engine.Error{Kind: engine.TimedOut}, 0, 504, openai.TypeServer, "request_timeout", 0},
+		{engine.Error{Kind: engine.Kind(200)}, 0, 500, openai.TypeServer, "internal_error", 0},
+		{engine.Error{Kind: engine.Cancelled, Err: errShuttingDown}, 0, 503, openai.TypeServer, "server_shutting_down", 1},
 	} {
 		got := publicError(&test.err, 3, test.overloadStatus)
 		if got.Status != test.status || got.Type != test.kind || got.Code != test.code || got.RetryAfter != test.retryAfter {

@@ -47,16 +47,16 @@ func (p *fakePreparer) Chat(id string, body []byte) (*preprocess.Prepared, *open
 	p.calls.Add(1)
 	b := fakeBody{N: 1, Prompts: 1}
 	if err := json.Unmarshal(body, &b); err != nil {
-		return nil, &openai.Error{Status: 400, Message: "The body is no JSON.", Type: typeInvalidRequest}
+		return nil, &openai.Error{Status: 400, Message: "The body is no JSON.", Type: openai.TypeInvalidRequest}
 	}
 	if b.Panic {
 		_ = promptIDs[len(promptIDs)+len(body)]
 	}
 	if b.N > 128 {
-		return nil, &openai.Error{Status: 400, Message: "n must be at most 128.", Type: typeInvalidRequest, Param: "n"}
+		return nil, &openai.Error{Status: 400, Message: "n must be at most 128.", Type: openai.TypeInvalidRequest, Param: "n"}
 	}
 	if b.Model != "m" && b.Model != "org/m" {
-		return nil, &openai.Error{Status: 404, Message: "No such model.", Type: typeInvalidRequest, Param: "model", Code: "model_not_found"}
+		return nil, &openai.Error{Status: 404, Message: "No such model.", Type: openai.TypeInvalidRequest, Param: "model", Code: "model_not_found"}
 	}
 	out := &preprocess.Prepared{
 		Model: b.Model, Stream: b.Stream, IncludeUsage: b.Usage, ContinuousUsage: b.Continual, ReturnTokenIDs: b.IDs,

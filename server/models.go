@@ -39,13 +39,7 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	writeError(w, &openai.Error{
-		Status:  http.StatusNotFound,
-		Message: "The model " + printable(id) + " does not exist here; GET /v1/models lists those that do.",
-		Type:    typeInvalidRequest,
-		Param:   "model",
-		Code:    "model_not_found",
-	})
+	writeError(w, openai.ModelNotFound(id))
 }
 
 func appendModel(dst []byte, m router.ModelStatus) []byte {

@@ -92,7 +92,7 @@ func (s *Server) Handler() http.Handler {
 			writeError(w, &openai.Error{
 				Status:  http.StatusMethodNotAllowed,
 				Message: "The method " + printable(r.Method) + " is not allowed here; use " + method + ".",
-				Type:    typeInvalidRequest,
+				Type:    openai.TypeInvalidRequest,
 				Code:    "method_not_allowed",
 			})
 		})
@@ -109,7 +109,7 @@ func (s *Server) Handler() http.Handler {
 		writeError(w, &openai.Error{
 			Status:  http.StatusNotFound,
 			Message: "There is nothing at " + printable(r.URL.Path) + ".",
-			Type:    typeInvalidRequest,
+			Type:    openai.TypeInvalidRequest,
 			Code:    "not_found",
 		})
 	})

@@ -63,7 +63,7 @@ func (r *running) add(c *call) *openai.Error {
 		return &openai.Error{
 			Status:     http.StatusTooManyRequests,
 			Message:    "The server answers as many requests as it may. " + retryLater,
-			Type:       typeRateLimit,
+			Type:       openai.TypeRateLimit,
 			Code:       "too_many_concurrent_requests",
 			RetryAfter: retryAfterDefault,
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -21,13 +20,8 @@ func requestTimeout(value string, flag time.Duration) (time.Duration, *openai.Er
 	}
 	d, ok := parseTimeout(value)
 	if !ok || d <= 0 {
-		return 0, &openai.Error{
-			Status:  http.StatusBadRequest,
-			Message: "The header " + timeoutHeader + " must be a positive number of seconds or a duration such as 90s or 2m, not " + printable(value) + ".",
-			Type:    typeInvalidRequest,
-			Param:   timeoutHeader,
-			Code:    "invalid_value",
-		}
+		return 0, openai.InvalidRequest(timeoutHeader, "The header %s must be a positive number of seconds or a duration such as 90s or 2m, not %s.",
+			timeoutHeader, printable(value))
 	}
 	if flag > 0 {
 		d = min(d, flag)
