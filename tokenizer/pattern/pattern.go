@@ -20,6 +20,7 @@ type Pattern struct {
 	expr  string
 	code  []instruction
 	start int
+	first *[256]bool // the bytes that a match can begin with; nil: it can begin anywhere
 }
 
 // Compile compiles an expression. An error names what is wrong or not supported.
@@ -32,7 +33,7 @@ func Compile(expr string) (*Pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("split expression %q: %w", clip(expr), err)
 	}
-	return &Pattern{expr: expr, code: code, start: start}, nil
+	return &Pattern{expr: expr, code: code, start: start, first: firstOfAll(code, start)}, nil
 }
 
 // String returns the expression.
@@ -74,7 +75,16 @@ func (m *Matcher) Reset(p *Pattern, text []byte) {
 // there is none. As in the reference, a match may be empty, but not where the
 // last one ended.
 func (m *Matcher) Next() (start, end int, ok bool) {
+	first := m.pattern.first
 	for pos := m.from; pos <= len(m.text); {
+		if first != nil {
+			for pos < len(m.text) && !first[m.text[pos]] {
+				pos++
+			}
+			if pos == len(m.text) {
+				break
+			}
+		}
 		m.spent, m.choices = 0, m.choices[:0]
 		if end := m.run(m.pattern.start, pos); end > pos || end == pos && pos != m.last {
 			m.from, m.last = end, end

@@ -307,6 +307,17 @@ func (c *compiler) firstOf(pc int, f *firstBytes) {
 	}
 }
 
+// firstOfAll returns the bytes that a match of the whole code can begin with,
+// nil if that can be any or none.
+func firstOfAll(code []instruction, start int) *[256]bool {
+	c := compiler{code: code}
+	var f firstBytes
+	if c.firstOf(start, &f); f.any {
+		return nil
+	}
+	return &f.bytes
+}
+
 func (f *firstBytes) addSet(s ucd.Set) {
 	for _, r := range s {
 		for b := r.Lo; b <= min(r.Hi, 0x7F); b++ {
