@@ -94,7 +94,10 @@ func ownTemplate(tb testing.TB, name string) string {
 func (t *Template) renderVariables(raw json.RawMessage) (text string, err error) {
 	defer rescue(&err)
 	c := &conversation{now: clock, size: len(raw)}
-	variables := readJSON("variables", raw).(*dict)
+	variables, ok := readJSON("variables", raw).(*dict)
+	if !ok {
+		typeError("the variables must be an object")
+	}
 	for i, name := range variables.keys {
 		c.set(name.(string), variables.vals[i])
 	}

@@ -8,6 +8,7 @@ golden.json (our own templates, whole texts) and real.json (the templates under
 MODELS, hashes only); in micro.json and apply.json it renews the results.
 """
 import copy
+import functools
 import glob
 import hashlib
 import json
@@ -28,6 +29,7 @@ class Clock(datetime):
 
 
 chat.datetime = Clock
+compiled = functools.cache(chat._cached_compile_jinja_template)
 TESTDATA, MODELS = sys.argv[1:3]
 
 
@@ -55,8 +57,7 @@ def outcome(render):
 
 
 def render(source, variables):
-    template = chat._cached_compile_jinja_template(source)
-    return template.render(**copy.deepcopy(variables))
+    return compiled(source).render(**copy.deepcopy(variables))
 
 
 def digest(text):
