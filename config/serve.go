@@ -35,6 +35,13 @@ type Serve struct {
 	MaxConcurrentRequests int
 	OverloadStatus        int // 0 = what the workers said
 
+	TLSCertPath      string // "" = no TLS
+	TLSKeyPath       string
+	TLSClientCAPath  string   // "" = clients need no certificate
+	APIKeyFile       string   // "" = clients need no key
+	WorkerAPIKeyFile string   // "" = workers get none
+	CORSOrigins      []Origin // whose pages browsers let use the API
+
 	MetricsPrefix string
 	LogLevel      string // debug, info, warn or error
 	LogFormat     string // text or json
@@ -130,6 +137,21 @@ func newServe() *Serve {
 		duration(&c.ShutdownTimeout, 30*time.Second, "shutdown-timeout",
 			"then new requests get 503 and running ones have so long to finish; 0 = they are ended at once").or("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", seconds),
 
+		section("Doors"),
+		file(&c.TLSCertPath, "tls-cert-path",
+			"the certificate of the API's port, with its chain, as PEM; it makes the port speak TLS; read again on change"),
+		file(&c.TLSKeyPath, "tls-key-path",
+			"the private key of that certificate, as PEM; read again on change"),
+		file(&c.TLSClientCAPath, "tls-client-ca-cert-path",
+			"clients must show a certificate that one of the authorities in this PEM file has signed, on every route; read again on change"),
+		file(&c.APIKeyFile, "api-key-file",
+			"clients must present one of the keys in this file as Bearer, except at /health, /live, /metrics and /version; one a line, # begins a comment; read again on change"),
+		file(&c.WorkerAPIKeyFile, "worker-api-key-file",
+			"workers get the key in this file as Bearer; read again on change"),
+		list(&c.CORSOrigins, parseOrigin, "cors-origin", "ORIGIN",
+			"browsers let pages of this origin use the API; * = pages of every origin",
+			"* or an origin as browsers name it, scheme://host or scheme://host:port"),
+
 		section("Observation"),
 		text(&c.MetricsPrefix, "dynamo_frontend", parseMetricsPrefix, "metrics-prefix", "PREFIX",
 			"the first part of the metrics' names", "letters, digits and _, not beginning with a digit"),
@@ -151,6 +173,11 @@ const (
 	maxConcurrency    = 1 << 20
 	maxFileBytes      = 1 << 20
 )
+
+// file declares the path of a file.
+func file(p *string, name, meaning string) *setting {
+	return text(p, "", parseFileName, name, "FILE", meaning, "the path of a file")
+}
 
 // refusedRouterModes are those of Dynamo that baton does not have.
 var refusedRouterModes = map[string]string{
