@@ -135,7 +135,7 @@ func (c *call) available(now time.Time, except []*worker) []member {
 func (c *call) choose(members []member) member {
 	candidates := make([]Candidate, len(members))
 	for i, m := range members {
-		candidates[i] = Candidate{WorkerID: m.w.spec.ID, InFlight: m.w.inFlight}
+		candidates[i] = Candidate{WorkerID: m.w.spec.ID, InFlight: m.w.inFlight, Turn: m.w.turn}
 	}
 	return members[c.r.cfg.Policy(c.req, candidates)]
 }
@@ -148,6 +148,8 @@ func (c *call) begin(m member) *attempt {
 	a.req.ID = fmt.Sprintf("%s-r%03d", c.req.ID, c.attempts)
 	c.attempts++
 	c.asked = append(c.asked, w)
+	c.r.turns++
+	w.turn = c.r.turns
 	w.inFlight++
 	if w.gate == untilTime {
 		w.trial, a.trial = true, true

@@ -1,15 +1,12 @@
 package router
 
-import (
-	"sync"
-
-	"baton/engine"
-)
+import "baton/engine"
 
 // A Candidate is what a policy may look at.
 type Candidate struct {
 	WorkerID string
-	InFlight int // requests running there now
+	InFlight int    // requests running there now
+	Turn     uint64 // the number of the router's choice that it last was; 0 = never
 }
 
 // A Policy chooses one of the candidates, of which there is at least one, and
@@ -19,24 +16,27 @@ type Policy func(req *engine.Request, candidates []Candidate) int
 
 // RoundRobin takes the worker whose turn was longest ago. Unlike a counter this
 // stays fair while the set of candidates changes from request to request.
-func RoundRobin() Policy {
-	var t turns
-	return func(_ *engine.Request, candidates []Candidate) int {
-		return t.take(candidates, func(Candidate) bool { return true })
-	}
+func RoundRobin(_ *engine.Request, candidates []Candidate) int {
+	return first(candidates, func(a, b *Candidate) bool { return a.Turn < b.Turn })
 }
 
 // LeastLoaded takes the worker with the fewest requests in flight, and of equal
 // ones the one whose turn was longest ago.
-func LeastLoaded() Policy {
-	var t turns
-	return func(_ *engine.Request, candidates []Candidate) int {
-		least := candidates[0].InFlight
-		for _, c := range candidates[1:] {
-			least = min(least, c.InFlight)
+func LeastLoaded(_ *engine.Request, candidates []Candidate) int {
+	return first(candidates, func(a, b *Candidate) bool {
+		return a.InFlight < b.InFlight || a.InFlight == b.InFlight && a.Turn < b.Turn
+	})
+}
+
+// first returns the index of the candidate that goes before all others.
+func first(candidates []Candidate, before func(a, b *Candidate) bool) int {
+	chosen := 0
+	for i := range candidates {
+		if before(&candidates[i], &candidates[chosen]) {
+			chosen = i
 		}
-		return t.take(candidates, func(c Candidate) bool { return c.InFlight == least })
 	}
+	return chosen
 }
 
 // Random takes any worker. rnd returns a number in [0, n).
@@ -62,33 +62,4 @@ func PowerOfTwo(rnd func(n int) int) Policy {
 		}
 		return first
 	}
-}
-
-// maxTurns bounds what turns remembers of workers that have long gone.
-const maxTurns = 4096
-
-// turns remembers when each worker was last chosen.
-type turns struct {
-	mu   sync.Mutex // guards the rest: one policy may serve several routers
-	turn uint64
-	last map[string]uint64
-}
-
-// take returns the index of the eligible candidate whose turn was longest ago.
-// At least one must be eligible.
-func (t *turns) take(candidates []Candidate, eligible func(Candidate) bool) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	chosen := -1
-	for i, c := range candidates {
-		if eligible(c) && (chosen < 0 || t.last[c.WorkerID] < t.last[candidates[chosen].WorkerID]) {
-			chosen = i
-		}
-	}
-	if t.last == nil || len(t.last) >= maxTurns {
-		t.last = make(map[string]uint64)
-	}
-	t.turn++
-	t.last[candidates[chosen].WorkerID] = t.turn
-	return chosen
 }

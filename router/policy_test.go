@@ -14,11 +14,13 @@ func candidates(inFlight ...int) []Candidate {
 	return all
 }
 
-// counts runs the policy n times over the same picture.
+// counts runs the policy n times over the same picture, apart from whose turn it is.
 func counts(p Policy, n int, all []Candidate) []int {
 	chosen := make([]int, len(all))
-	for range n {
-		chosen[p(nil, all)]++
+	for turn := range n {
+		i := p(nil, all)
+		all[i].Turn = uint64(turn + 1)
+		chosen[i]++
 	}
 	return chosen
 }
@@ -26,7 +28,7 @@ func counts(p Policy, n int, all []Candidate) []int {
 func TestPoliciesAreFairAmongEquals(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2)).IntN
 	for name, p := range map[string]Policy{
-		"round-robin": RoundRobin(), "least-loaded": LeastLoaded(), "random": Random(rnd), "power-of-two": PowerOfTwo(rnd),
+		"round-robin": RoundRobin, "least-loaded": LeastLoaded, "random": Random(rnd), "power-of-two": PowerOfTwo(rnd),
 	} {
 		for i, n := range counts(p, 4000, candidates(3, 3, 3, 3)) {
 			if n < 850 || n > 1150 {
@@ -40,14 +42,16 @@ func TestPoliciesAreFairAmongEquals(t *testing.T) {
 }
 
 func TestRoundRobinStaysFairWhileCandidatesChange(t *testing.T) {
-	p, all := RoundRobin(), candidates(0, 0, 0, 0)
+	all := candidates(0, 0, 0, 0)
 	chosen := make(map[string]int)
 	for i := range 4000 {
 		set := all
 		if i%2 == 0 { // a counter modulo the length would favour some
 			set = all[:3]
 		}
-		chosen[set[p(nil, set)].WorkerID]++
+		next := &set[RoundRobin(nil, set)]
+		next.Turn = uint64(i + 1)
+		chosen[next.WorkerID]++
 	}
 	for id, n := range chosen {
 		if n < 950 || n > 1050 {
@@ -57,7 +61,7 @@ func TestRoundRobinStaysFairWhileCandidatesChange(t *testing.T) {
 }
 
 func TestLeastLoaded(t *testing.T) {
-	got := counts(LeastLoaded(), 100, candidates(2, 1, 5, 1))
+	got := counts(LeastLoaded, 100, candidates(2, 1, 5, 1))
 	if got[0] != 0 || got[1] != 50 || got[2] != 0 || got[3] != 50 {
 		t.Errorf("chosen %v", got)
 	}
@@ -73,14 +77,17 @@ func TestPowerOfTwoNeverTakesTheFullest(t *testing.T) {
 	}
 }
 
-func TestTurnsAreBounded(t *testing.T) {
-	p := RoundRobin()
-	var tr turns
-	for i := range 3 * maxTurns {
-		tr.take([]Candidate{{WorkerID: fmt.Sprint(i)}}, func(Candidate) bool { return true })
+// The router tells the policy whose turn it is.
+func TestIdleWorkersTakeTurns(t *testing.T) {
+	for name, p := range map[string]Policy{"round-robin": RoundRobin, "least-loaded": LeastLoaded} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig
+			cfg.Policy = p
+			newRig(t, 3, cfg, func(t *testing.T, r *rig) {
+				for i := range 6 {
+					r.mustAnswer(t, request(), fmt.Sprintf("w%d", i%3+1))
+				}
+			})
+		})
 	}
-	if len(tr.last) > maxTurns {
-		t.Errorf("%d workers are remembered", len(tr.last))
-	}
-	p(nil, candidates(0))
 }

@@ -62,6 +62,7 @@ type Router struct {
 	workers []*worker  // in the order of their specs
 	table   *table     // which worker serves what; immutable, replaced as a whole
 	changed chan struct{}
+	turns   uint64 // numbers the choices of the policy
 	probes  uint64 // numbers the ids of probes
 }
 
@@ -70,7 +71,7 @@ type Router struct {
 // The metrics have the prefix namespace and are registered with reg.
 func New(specs []Spec, attach Attach, cfg Config, log *slog.Logger, reg prometheus.Registerer, namespace string, rnd func(n int) int) *Router {
 	if cfg.Policy == nil {
-		cfg.Policy = LeastLoaded()
+		cfg.Policy = LeastLoaded
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = new(net.Dialer).DialContext

@@ -53,6 +53,7 @@ type worker struct {
 	attachErr string  // the last one, which is logged once
 
 	inFlight int
+	turn     uint64                 // the number of the choice that it last was
 	streams  map[*watchdog]struct{} // of the attempts in flight
 
 	gate  gate

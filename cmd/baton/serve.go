@@ -133,13 +133,13 @@ func routerConfig(cfg *config.Serve) router.Config {
 func policy(mode string) router.Policy {
 	switch mode {
 	case config.RoundRobin:
-		return router.RoundRobin()
+		return router.RoundRobin
 	case config.Random:
 		return router.Random(rand.IntN)
 	case config.PowerOfTwo:
 		return router.PowerOfTwo(rand.IntN)
 	case config.LeastLoaded:
-		return router.LeastLoaded()
+		return router.LeastLoaded
 	}
 	panic(fmt.Sprintf("router mode %q", mode)) // config lets no other through
 }
