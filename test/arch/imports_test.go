@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"gguf":         {},
 	"chattemplate": {},
 	"config":       {},
+	"credentials":  {},
 	"tokenizer":    {"gguf"},
 	"model":        {"tokenizer", "chattemplate", "gguf"},
 

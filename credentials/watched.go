@@ -1,0 +1,168 @@
+package credentials
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A File is a file that a flag names.
+type File struct {
+	Flag string // with its dashes; for messages
+	Path string // "" = there is none
+}
+
+// String is how messages name the file.
+func (f File) String() string { return f.Flag + " " + f.Path }
+
+const (
+	// checkInterval is how often a file is looked at, at most.
+	checkInterval = time.Second
+
+	// settleTime is how old a file's modification time must be before it is
+	// trusted to tell the next change: clocks of file systems tick in steps of up
+	// to two seconds, and two changes within a step look like one.
+	settleTime = 2 * time.Second
+
+	maxFileBytes = 1 << 20
+)
+
+// watched is a value that is made of files, and made again when they change.
+type watched[T any] struct {
+	files []File
+	parse func(contents [][]byte) (T, error) // its error names the files
+	log   *slog.Logger
+
+	current atomic.Pointer[T]
+
+	mu        sync.Mutex // held while the files are looked at; guards what follows
+	checked   time.Time
+	stats     []fs.FileInfo // of what current was made of
+	settled   bool          // stats will tell the next change
+	sum       [sha256.Size]byte
+	complaint string // why the files cannot be used now; "" = they can
+}
+
+// watch reads the files for the first time.
+func watch[T any](log *slog.Logger, parse func(contents [][]byte) (T, error), files ...File) (*watched[T], error) {
+	w := &watched[T]{files: files, parse: parse, log: log}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checked = time.Now()
+	_, err := w.read()
+	return w, err
+}
+
+// get returns the value that is in force.
+func (w *watched[T]) get() T {
+	// Whoever finds another looking takes what is there: no request waits for a
+	// slow file system on behalf of others.
+	if w.mu.TryLock() {
+		if now := time.Now(); now.Sub(w.checked) >= checkInterval {
+			w.checked = now
+			w.check()
+		}
+		w.mu.Unlock()
+	}
+	return *w.current.Load()
+}
+
+// check makes the value again if its files have changed. A complaint is looked
+// into each time, because a change of access rights changes no time.
+func (w *watched[T]) check() {
+	if w.complaint == "" && w.settled && w.unchanged() {
+		return
+	}
+	changed, err := w.read()
+	switch {
+	case err != nil && err.Error() != w.complaint:
+		w.complaint = err.Error()
+		w.log.Error("a changed file cannot be used; what it held before stays in force", "err", err)
+	case err == nil && (changed || w.complaint != ""):
+		w.complaint = ""
+		w.log.Info("a changed file is in force", "file", w.files[0].String())
+	}
+}
+
+func (w *watched[T]) unchanged() bool {
+	for i, f := range w.files {
+		now, err := os.Stat(f.Path)
+		before := w.stats[i]
+		if err != nil || !os.SameFile(now, before) || now.Size() != before.Size() || !now.ModTime().Equal(before.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+// read reads all files and puts their value in force. After an error everything
+// is as before.
+func (w *watched[T]) read() (changed bool, err error) {
+	var contents [][]byte
+	var stats []fs.FileInfo
+	settled, hash := true, sha256.New()
+	for _, f := range w.files {
+		content, stat, err := readFile(f.Path)
+		if err != nil {
+			return false, fmt.Errorf("%v: %w", f, err)
+		}
+		settled = settled && time.Since(stat.ModTime()) > settleTime
+		contents, stats = append(contents, content), append(stats, stat)
+		part := sha256.Sum256(content)
+		hash.Write(part[:])
+	}
+	sum := [sha256.Size]byte(hash.Sum(nil))
+	if changed = w.stats == nil || sum != w.sum; changed {
+		value, err := w.parse(contents)
+		if err != nil {
+			return false, err
+		}
+		w.current.Store(&value)
+	}
+	w.stats, w.settled, w.sum = stats, settled, sum
+	return changed, nil
+}
+
+// readFile reads a regular file of at most maxFileBytes. Its errors do not name
+// the path.
+func readFile(path string) ([]byte, fs.FileInfo, error) {
+	// A look before the opening: opening a pipe would wait for its writer.
+	if stat, err := os.Stat(path); err != nil {
+		return nil, nil, withoutPath(err)
+	} else if stat.IsDir() {
+		return nil, nil, errors.New("this is a folder, not a file")
+	} else if !stat.Mode().IsRegular() {
+		return nil, nil, errors.New("this is not a regular file, so it cannot be read again")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, withoutPath(err)
+	}
+	defer f.Close()
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, nil, withoutPath(err)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	switch {
+	case err != nil:
+		return nil, nil, withoutPath(err)
+	case len(content) > maxFileBytes:
+		return nil, nil, fmt.Errorf("the file is longer than %d bytes", maxFileBytes)
+	}
+	return content, stat, nil
+}
+
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
