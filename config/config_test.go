@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,30 +11,6 @@ import (
 	"testing"
 	"time"
 )
-
-//go:generate go test -run TestFlagsDoc -update .
-
-var update = flag.Bool("update", false, "rewrite docs/flags.md")
-
-func TestFlagsDoc(t *testing.T) {
-	var b bytes.Buffer
-	if err := Markdown(&b); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("..", "docs", "flags.md")
-	if *update {
-		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n")), b.Bytes()) {
-		t.Error("docs/flags.md is stale: run go generate ./config")
-	}
-}
 
 // env makes a lookup function of a map.
 func env(m map[string]string) func(string) (string, bool) {

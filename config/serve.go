@@ -85,7 +85,7 @@ func newServe() *Serve {
 	c := &Serve{}
 	c.settings = []*setting{
 		section("Workers and models"),
-		list(&c.Workers, ParseWorker, "worker", "[KIND=]URL",
+		list(&c.Workers, parseWorker, "worker", "[KIND=]URL",
 			"a worker's address; KIND is "+orList(kinds)+", without it the worker is asked",
 			"[KIND=]http://host:port, where KIND is "+orList(kinds)),
 		list(&c.ModelPaths, parseModelPath, "model-path", "[NAME=]PATH",

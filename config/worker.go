@@ -33,10 +33,10 @@ const (
 
 var kinds = []string{KindVLLM, KindLlamaCPP}
 
-// ParseWorker appends the worker that text names, as [KIND=]URL, to before.
+// parseWorker appends the worker that text names, as [KIND=]URL, to before.
 //
 // Its errors never show a part of the URL that may be a secret.
-func ParseWorker(before []Worker, text string) ([]Worker, error) {
+func parseWorker(before []Worker, text string) ([]Worker, error) {
 	w := Worker{}
 	address := strings.TrimSpace(text)
 	if strings.Contains(address, "@") {

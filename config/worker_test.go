@@ -15,7 +15,7 @@ func TestParseWorker(t *testing.T) {
 		"http://[0:0:0:0:0:0:0:1]:8000": {ID: "[::1]:8000", URL: "http://[::1]:8000"},
 		"http://[fe80::1%25eth0]:8000":  {ID: "[fe80::1%eth0]:8000", URL: "http://[fe80::1%25eth0]:8000"},
 	} {
-		got, err := ParseWorker(nil, text)
+		got, err := parseWorker(nil, text)
 		if err != nil || got[0] != want {
 			t.Errorf("%s: got %+v, %v", text, got, err)
 		}
@@ -26,7 +26,7 @@ func TestWorkerIDsAreUnique(t *testing.T) {
 	var ws []Worker
 	var err error
 	for _, text := range []string{"http://h:1", "http://h:2", "https://h:1"} {
-		if ws, err = ParseWorker(ws, text); err != nil {
+		if ws, err = parseWorker(ws, text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestWorkerIDsAreUnique(t *testing.T) {
 		t.Errorf("got %+v", ws)
 	}
 	for _, same := range []string{"http://h:1", "vllm=http://H:01/", "llamacpp=http://h:1"} {
-		if _, err := ParseWorker(ws, same); err == nil || err.Error() != "http://h:1 is named twice" {
+		if _, err := parseWorker(ws, same); err == nil || err.Error() != "http://h:1 is named twice" {
 			t.Errorf("%s: %v", same, err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestWrongWorkers(t *testing.T) {
 		"http://h:8000/%zz?k=s3cret":  `"http://h:8000/%zz" is no address; write http://host:port (an IPv6 address in brackets)`,
 		"vllm=u:s3cret@http://h:8000": "the address holds a user name or password, which would end up in logs; write http://host:port only",
 	} {
-		_, err := ParseWorker(nil, text)
+		_, err := parseWorker(nil, text)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", text, err, want)
 		}
@@ -129,7 +129,7 @@ func FuzzParseWorker(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		ws, err := ParseWorker(nil, text)
+		ws, err := parseWorker(nil, text)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\x00") {
 				t.Errorf("%q: not one line: %q", text, err)
@@ -139,7 +139,7 @@ func FuzzParseWorker(f *testing.F) {
 			}
 			return
 		}
-		again, err := ParseWorker(nil, ws[0].String())
+		again, err := parseWorker(nil, ws[0].String())
 		if err != nil || again[0] != ws[0] {
 			t.Errorf("%q: %+v reads back as %+v, %v", text, ws, again, err)
 		}
