@@ -29,6 +29,7 @@ const (
 // Codes of the errors that a request can have.
 const (
 	CodeContextLengthExceeded = "context_length_exceeded"
+	CodeInvalidAPIKey         = "invalid_api_key"
 	CodeInvalidJSON           = "invalid_json"
 	CodeInvalidType           = "invalid_type"
 	CodeInvalidValue          = "invalid_value"
