@@ -56,6 +56,14 @@ type Config struct {
 	OverloadStatus        int // of a final overload; 0 = 429 or 503, as the workers said
 	MetricsNamespace      string
 	Version               string
+
+	// KnowsKey reports whether a client's key is good; nil = none is needed. It is
+	// called from any goroutine, and takes the same time whatever the key is.
+	KnowsKey func(key string) bool
+
+	// CORSOrigins are the origins whose pages browsers let use the API, in the
+	// form of the Origin header; "*" = every one.
+	CORSOrigins []string
 }
 
 const defaultMaxBodyBytes = 192 << 20
@@ -113,7 +121,7 @@ func (s *Server) Handler() http.Handler {
 			Code:    "not_found",
 		})
 	})
-	return s.withRequestID(s.recovering(limitBody(mux)))
+	return s.withRequestID(s.recovering(limitBody(s.withCORS(s.authenticated(mux)))))
 }
 
 // allowed is the Allow header of a route; ServeMux serves HEAD where it serves GET.
