@@ -63,6 +63,16 @@ type Request struct {
 	// chosen only while no other candidate exists.
 	Avoid []string
 
+	// Suspects are workers that were lost while they ran this request, without
+	// a token since. If this attempt loses another one, the router looks whether
+	// all of them are gone (Error.Gone): the request may be what kills them.
+	Suspects []string
+
+	// Movable reports whether the request would be carried on if the attempt
+	// were ended now, although nothing failed. It is called by the goroutine that
+	// ranges over the stream; nil = no.
+	Movable func() bool
+
 	// Trace is where the stages write down what happened; nil = nobody asks.
 	Trace *Trace
 }

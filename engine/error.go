@@ -26,6 +26,8 @@ const (
 	NoWorker                        // the router had no worker to ask, and waiting did not help
 	Cancelled                       // the caller left
 	TimedOut                        // the deadline of the whole request has passed
+	Drained                         // the worker is being emptied, and the request can go on elsewhere
+	Poison                          // the request has taken down workers and is not given another one
 )
 
 var kindNames = [...]string{
@@ -43,6 +45,8 @@ var kindNames = [...]string{
 	NoWorker:            "no_worker",
 	Cancelled:           "cancelled",
 	TimedOut:            "timed_out",
+	Drained:             "drained",
+	Poison:              "poison",
 }
 
 // String is the kind's name in logs and metric labels.
@@ -67,6 +71,10 @@ type Error struct {
 	// engine said is wrong, and with which parameter ("" = unknown).
 	Message string
 	Param   string
+
+	// Gone reports that the worker is dead, and so is every one of the
+	// request's Suspects. It is found out only where there are Suspects.
+	Gone bool
 
 	Err error // the cause, for logs; may be nil
 }

@@ -28,12 +28,14 @@ type continuation struct {
 	full      int              // |G| at which the model's context is full
 	ends      []engine.TokenID // the ids that end the generation
 
-	req   *engine.Request
-	avoid []string
+	req      *engine.Request
+	attempts int      // after the first one, for their ids
+	avoid    []string // workers that failed the request
+	suspects []string // of these, the last ones in a row that were lost without a token between them
 }
 
-func newContinuation(req *engine.Request, cfg Config) *continuation {
-	c := &continuation{
+func newContinuation(req *engine.Request, cfg Config) continuation {
+	c := continuation{
 		limit: cfg.Limit, maxSeqLen: cfg.MaxSeqLen,
 		prompt: len(req.TokenIDs), minTokens: req.Stop.MinTokens, budget: req.Stop.MaxTokens,
 		full: math.MaxInt, ends: req.Stop.EndIDs(),
@@ -139,7 +141,10 @@ type refusal string
 const (
 	refusedLimit     refusal = "limit"       // the limit is used up, or is 0
 	refusedMaxSeqLen refusal = "max_seq_len" // the sequence bound switched migration off
+	refusedPoison    refusal = "poison"      // the request took down two workers in a row
 )
+
+var refusals = []refusal{refusedLimit, refusedMaxSeqLen, refusedPoison}
 
 // judge decides what follows a failure of the current attempt.
 func (c *continuation) judge(err *engine.Error) verdict {
@@ -155,7 +160,9 @@ func (c *continuation) judge(err *engine.Error) verdict {
 		return verdict{}
 	case c.tooLong:
 		return verdict{refuse: refusedMaxSeqLen}
-	case c.moves >= c.limit:
+	case c.poisonous(err):
+		return verdict{refuse: refusedPoison}
+	case c.limit == 0 || c.moves >= c.limit && err.Kind != engine.Drained:
 		return verdict{refuse: refusedLimit}
 	case c.generated > 0:
 		return verdict{move: engine.OngoingRequest}
@@ -169,7 +176,7 @@ func (c *continuation) judge(err *engine.Error) verdict {
 func (c *continuation) callsForMove(kind engine.Kind) bool {
 	switch kind {
 	case engine.CannotConnect, engine.ConnectionTimeout, engine.Disconnected, engine.Stalled,
-		engine.EngineShutdown, engine.EngineError, engine.ProtocolError:
+		engine.EngineShutdown, engine.EngineError, engine.ProtocolError, engine.Drained:
 		return true
 	case engine.Overloaded, engine.WorkerMisconfigured:
 		return c.delivered > 0
@@ -177,39 +184,66 @@ func (c *continuation) callsForMove(kind engine.Kind) bool {
 	return false
 }
 
+// lost reports whether a failure may be the death of a worker at the request's
+// hands. A connection that was refused from the start is none.
+func lost(kind engine.Kind) bool {
+	return kind == engine.Disconnected || kind == engine.EngineShutdown
+}
+
+// poisonous reports whether err is the second death in a row, without a token
+// between them: a third worker is not risked.
+func (c *continuation) poisonous(err *engine.Error) bool {
+	return len(c.suspects) > 0 && c.delivered == 0 && lost(err.Kind) && err.Gone
+}
+
 // failed takes note of the worker that failed, before next.
-func (c *continuation) failed(workerID string) {
-	if workerID != "" && !slices.Contains(c.avoid, workerID) {
-		c.avoid = append(c.avoid, workerID)
+func (c *continuation) failed(err *engine.Error) {
+	if !lost(err.Kind) || c.delivered > 0 {
+		c.suspects = nil
+	}
+	if err.WorkerID == "" {
+		return
+	}
+	if lost(err.Kind) {
+		c.suspects = append(c.suspects, err.WorkerID)
+	}
+	if !slices.Contains(c.avoid, err.WorkerID) {
+		c.avoid = append(c.avoid, err.WorkerID)
 	}
 }
 
 // first returns the request of the first attempt.
 func (c *continuation) first() *engine.Request {
 	r := *c.req
-	r.ID = c.attemptID()
+	r.ID, r.Movable = c.attemptID(), c.carries
 	return &r
 }
 
-// next uses up one move and returns the request that goes on with G.
-func (c *continuation) next() *engine.Request {
-	c.moves++
+// next returns the request that goes on with G after err, and uses up one move
+// unless the worker was only drained.
+func (c *continuation) next(err *engine.Error) *engine.Request {
+	c.failed(err)
+	if err.Kind != engine.Drained {
+		c.moves++
+	}
+	c.attempts++
 	c.delivered = 0
 	r := *c.req
-	r.ID = c.attemptID()
+	r.ID, r.Movable = c.attemptID(), c.carries
 	r.TokenIDs = slices.Concat(c.req.TokenIDs, c.kept)
 	r.Carried = c.req.Carried + c.generated
 	r.Stop.MaxTokens -= c.generated
 	r.Stop.MinTokens = max(0, r.Stop.MinTokens-c.generated)
 	r.Avoid = slices.Concat(c.req.Avoid, c.avoid)
+	r.Suspects = slices.Clone(c.suspects)
 	return &r
 }
 
-func (c *continuation) attemptID() string { return fmt.Sprintf("%s-m%02d", c.req.ID, c.moves) }
+func (c *continuation) attemptID() string { return fmt.Sprintf("%s-m%02d", c.req.ID, c.attempts) }
 
-// carries reports whether G has to be kept: some later failure could still be
-// answered by a move.
-func (c *continuation) carries() bool { return !c.tooLong && c.moves < c.limit }
+// carries reports whether G is kept, because some failure, or the draining of a
+// worker, could still be answered by a move.
+func (c *continuation) carries() bool { return !c.tooLong && c.limit > 0 }
 
 // checkLength switches migration off for good once prompt and output together
 // are longer than the bound (exactly the bound still migrates), and lets go of

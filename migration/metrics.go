@@ -52,7 +52,7 @@ func (m *metrics) addModel(model string, limit int) {
 		m.took.WithLabelValues(model, string(kind), outcome(true))
 		m.took.WithLabelValues(model, string(kind), outcome(false))
 	}
-	for _, reason := range []refusal{refusedLimit, refusedMaxSeqLen} {
+	for _, reason := range refusals {
 		m.refusals.WithLabelValues(model, string(reason))
 	}
 	m.exceeded.WithLabelValues(model)

@@ -55,8 +55,8 @@ func (o *Operator) Generate(ctx context.Context, req *engine.Request) engine.Str
 // A run is one request on its way through the operator: the continuation and
 // what is told about it.
 type run struct {
-	c     *continuation
 	yield func(engine.Delta, error) bool
+	c     continuation
 
 	began     time.Time
 	lastToken time.Duration // when the newest token came, after began
@@ -97,13 +97,12 @@ func (r *run) stream(ctx context.Context) {
 			return
 		case v.move != "":
 			r.move = &move{kind: v.move, cause: err, from: err.WorkerID, failedAt: time.Now(), asked: len(r.c.req.Trace.Attempts)}
-			r.c.failed(err.WorkerID)
-			req = r.c.next()
+			req = r.c.next(err)
 		default:
 			if v.refuse != "" {
 				r.o.metrics.refused(r.c.req.Model, v.refuse)
 			}
-			r.yield(engine.Delta{}, r.final(err))
+			r.yield(engine.Delta{}, r.final(err, v.refuse))
 			return
 		}
 	}
@@ -208,13 +207,15 @@ func isRefusal(a *engine.Attempt) bool {
 	return a.Tokens == 0 && (a.Err.Kind == engine.Overloaded || a.Err.Kind == engine.WorkerMisconfigured)
 }
 
-// final is the error that the client gets. A request error on a continuation is
-// not the client's fault alone, so it names the loss of the worker before.
-func (r *run) final(err *engine.Error) *engine.Error {
-	if r.c.generated == 0 || err.Kind != engine.InvalidRequest {
-		return err
-	}
+// final is the error that the client gets.
+func (r *run) final(err *engine.Error, refuse refusal) *engine.Error {
 	e := *err
-	e.Message = fmt.Sprintf("the answer was lost with its worker after %d tokens, and the next worker refused to go on with it: %s", r.c.generated, err.Message)
+	switch {
+	case refuse == refusedPoison:
+		e.Kind = engine.Poison
+	case r.c.generated > 0 && err.Kind == engine.InvalidRequest:
+		// Not the client's fault alone: it names the loss of the worker before.
+		e.Message = fmt.Sprintf("the answer was lost with its worker after %d tokens, and the next worker refused to go on with it: %s", r.c.generated, err.Message)
+	}
 	return &e
 }

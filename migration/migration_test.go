@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -48,13 +49,13 @@ func TestSequenceBoundIsStrict(t *testing.T) {
 		moved    bool
 		exceeded float64
 	}{
-		{"exactly the bound still migrates", 5, true, 0},
+		{"exactly the bound still migrates", 5, true, 1}, // the token after it is beyond
 		{"one above does not", 4, false, 1},
 		{"a prompt above the bound switches both types off", 2, false, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: 2, fail: engine.Disconnected}, {worker: "b", tokens: -1}}}
-			op, _ := newOperator(s, Config{Limit: 1, MaxSeqLen: tc.bound})
+			op, _ := newOperator(s, Config{Limit: 3, MaxSeqLen: tc.bound})
 			got := collect(op.Generate(t.Context(), request(3)))
 			if moved := got.err == nil; moved != tc.moved {
 				t.Errorf("moved %v, want %v (%v)", moved, tc.moved, got.err)
@@ -75,14 +76,14 @@ func TestSequenceBoundIsStrict(t *testing.T) {
 }
 
 func TestWhatTriggersAMove(t *testing.T) {
-	for kind := engine.Internal; kind <= engine.TimedOut; kind++ {
+	for kind := engine.Internal; kind <= engine.Poison; kind++ {
 		for _, delivered := range []int{0, 2} {
 			s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: delivered, fail: kind}, {worker: "b", tokens: -1}}}
 			op, _ := newOperator(s, Config{Limit: 1})
 			got := collect(op.Generate(t.Context(), request(4)))
 			want := true
 			switch kind {
-			case engine.Internal, engine.InvalidRequest, engine.NoWorker, engine.Cancelled, engine.TimedOut:
+			case engine.Internal, engine.InvalidRequest, engine.NoWorker, engine.Cancelled, engine.TimedOut, engine.Poison:
 				want = false
 			case engine.Overloaded, engine.WorkerMisconfigured:
 				want = delivered > 0
@@ -211,6 +212,77 @@ func TestAMoveIsCountedOnceItReachedAWorker(t *testing.T) {
 	} {
 		if n, o := count(tc.steps, tc.limit); n != tc.news || o != tc.onging {
 			t.Errorf("%s: new %v, ongoing %v", tc.name, n, o)
+		}
+	}
+}
+
+func TestDrainUsesUpNoLimit(t *testing.T) {
+	drained := func(tokens int) step { return step{worker: "a", tokens: tokens, fail: engine.Drained} }
+	s := &scripted{prompt: 3, eosAt: -1, steps: []step{drained(1), {worker: "b", tokens: 1, fail: engine.Disconnected}, drained(1), drained(0), {worker: "c", tokens: -1}}}
+	op, _ := newOperator(s, Config{Limit: 1})
+	req := request(9)
+	want, _ := s.reference(req)
+	got := collect(op.Generate(t.Context(), req))
+	if !slices.Equal(got.ids, want) || len(s.asked) != 5 {
+		t.Errorf("%v after %d attempts, want %v (%v)", got.ids, len(s.asked), want, got.err)
+	}
+	for i, r := range s.asked {
+		if !r.Movable() {
+			t.Errorf("attempt %d cannot be moved", i)
+		}
+	}
+	if n := testutil.ToFloat64(op.metrics.total.WithLabelValues("m", "ongoing_request")); n != 4 {
+		t.Errorf("%v moves counted", n)
+	}
+	t.Run("with limit 0 nothing is moved", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: -1}}}
+		op, _ := newOperator(s, Config{})
+		collect(op.Generate(t.Context(), request(4)))
+		if s.asked[0].Movable() {
+			t.Error("offered to be moved")
+		}
+	})
+	t.Run("nor beyond the sequence bound", func(t *testing.T) {
+		s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: -1}}}
+		op, _ := newOperator(s, Config{Limit: 3, MaxSeqLen: 4})
+		movable := []bool{}
+		for range op.Generate(t.Context(), request(4)) {
+			movable = append(movable, s.asked[0].Movable())
+		}
+		if !slices.Equal(movable, []bool{true, false, false, false}) {
+			t.Errorf("movable after each token: %v", movable)
+		}
+	})
+}
+
+func TestPoison(t *testing.T) {
+	gone := func(worker string, tokens int, kind engine.Kind) step {
+		return step{worker: worker, tokens: tokens, fail: kind, gone: true}
+	}
+	for _, tc := range []struct {
+		name     string
+		steps    []step
+		attempts int // 3 = it was given a third worker
+		suspects []string
+	}{
+		{"two deaths in a row", []step{gone("a", 2, engine.Disconnected), gone("b", 0, engine.Disconnected)}, 2, []string{"a"}},
+		{"before any token", []step{gone("a", 0, engine.Disconnected), gone("b", 0, engine.EngineShutdown)}, 2, []string{"a"}},
+		{"a token between them is progress", []step{gone("a", 2, engine.Disconnected), gone("b", 1, engine.Disconnected)}, 3, []string{"a"}},
+		{"the second worker lives", []step{gone("a", 2, engine.Disconnected), {worker: "b", fail: engine.Disconnected}}, 3, []string{"a"}},
+		{"refused from the start is no death", []step{gone("a", 2, engine.Disconnected), gone("b", 0, engine.CannotConnect)}, 3, []string{"a"}},
+		{"a stall is no death", []step{gone("a", 0, engine.Stalled), gone("b", 0, engine.Disconnected)}, 3, nil},
+	} {
+		s := &scripted{prompt: 3, eosAt: -1, steps: append(tc.steps, step{worker: "c", tokens: -1})}
+		op, _ := newOperator(s, Config{Limit: 9})
+		got := collect(op.Generate(t.Context(), request(6)))
+		if len(s.asked) != tc.attempts || (got.err != nil) != (tc.attempts == 2) {
+			t.Errorf("%s: %d attempts, %v", tc.name, len(s.asked), got.err)
+		}
+		if got.err != nil && got.err.Kind != engine.Poison {
+			t.Errorf("%s: %v", tc.name, got.err)
+		}
+		if !slices.Equal(s.asked[1].Suspects, tc.suspects) {
+			t.Errorf("%s: suspects %v", tc.name, s.asked[1].Suspects)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type step struct {
 	tokens int         // before the end; -1 = to the end of the answer
 	fail   engine.Kind // how it fails, if it does not finish
 	finish engine.FinishReason
+	gone   bool // it fails because its worker is dead
 	late   bool // the finish reason comes in a delta of its own
 	perID  int  // ids a delta; 0 = 1
 }
@@ -64,7 +65,7 @@ func (s *scripted) Generate(_ context.Context, req *engine.Request) engine.Strea
 		st := s.steps[n]
 		attempt := req.Trace.Begin(req.ID, st.worker)
 		fail := func(kind engine.Kind) {
-			attempt.Err = &engine.Error{Kind: kind, WorkerID: st.worker, Message: "scripted"}
+			attempt.Err = &engine.Error{Kind: kind, WorkerID: st.worker, Message: "scripted", Gone: st.gone}
 			yield(engine.Delta{}, attempt.Err)
 		}
 		ids := slices.Clone(req.TokenIDs)

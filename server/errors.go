@@ -57,6 +57,8 @@ var kinds = [...]kindInfo{
 	engine.ProtocolError:       {502, "worker_protocol_error", "The worker sent something that cannot be understood before the answer was complete", retryMakesSense},
 	engine.NoWorker:            {503, "no_worker_available", "No worker is available for this model", retryLater},
 	engine.Cancelled:           {statusClientClosedRequest, "cancelled", "The client left", ""},
+	engine.Drained:             {503, "worker_drained", "The worker was taken out of service before the answer was complete", retryMakesSense},
+	engine.Poison:              {400, "request_lost_workers", "Two workers in a row were lost while they ran this request, so no third one is given it", retryUseless},
 	engine.TimedOut:            {504, "request_timeout", "The answer was not complete within the request's time limit", "The request can be repeated with a longer limit or fewer tokens."},
 }
 
