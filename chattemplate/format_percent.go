@@ -72,6 +72,11 @@ func (f *percentFormat) peek() byte {
 
 func (f *percentFormat) field() {
 	f.r.step(1)
+	if f.peek() == '%' {
+		f.pos++
+		f.out.WriteByte('%')
+		return
+	}
 	var from *value
 	if f.peek() == '(' {
 		v := f.member()
@@ -83,10 +88,6 @@ func (f *percentFormat) field() {
 	}
 	spec.kind = f.peek()
 	f.pos++
-	if spec.kind == '%' {
-		f.out.WriteByte('%')
-		return
-	}
 	if strings.IndexByte("srauidoxXeEfFgGc", spec.kind) < 0 {
 		fail("ValueError", "unsupported format character '%c'", rune(spec.kind))
 	}
