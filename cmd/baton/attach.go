@@ -24,6 +24,7 @@ type attacher struct {
 	groups         *groups
 	log            *slog.Logger
 	onModel        func(name string) // told of every model before its first request
+	workerKey      func() string     // nil = workers get none
 
 	failStart context.CancelCauseFunc // ends what checkingStart runs
 	mu        sync.Mutex              // guards looked
@@ -67,6 +68,9 @@ func (a *attacher) checkingStart(run func(context.Context) error) func(context.C
 // attach implements router.Attach.
 func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker, error) {
 	w, err := a.find(ctx, spec)
+	if err != nil && a.workerKey != nil {
+		err = withoutKeys(err, a.workerKey())
+	}
 	if a.firstLook(spec.ID) && errors.Is(err, model.ErrOtherTokenizer) {
 		a.failStart(fmt.Errorf("worker %s: %w", spec.ID, err))
 	}
@@ -83,7 +87,7 @@ func (a *attacher) firstLook(workerID string) bool {
 
 // find asks a worker what it is, and checks that the frontend can tokenize for it.
 func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, error) {
-	link, err := transport.New(transport.Options{URL: spec.URL, WorkerID: spec.ID, ConnectTimeout: a.connectTimeout})
+	link, err := transport.New(transport.Options{URL: spec.URL, WorkerID: spec.ID, APIKey: a.workerKey, ConnectTimeout: a.connectTimeout})
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +109,7 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 			return nil, err
 		}
 	}
-	w := &router.Worker{Client: withModel(client, link, found[0].model)}
+	w := &router.Worker{Client: discreet(withModel(client, link, found[0].model), a.workerKey)}
 	for _, f := range found {
 		a.onModel(f.public)
 		a.groups.add(spec.ID, f)

@@ -41,6 +41,10 @@ func runServe(args []string, stdout, stderr io.Writer) error {
 // serve wires the pipeline and answers until stop ends and the last request is
 // done.
 func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
+	doors, err := openDoors(cfg, log)
+	if err != nil {
+		return err
+	}
 	listener, err := listen(cfg)
 	if err != nil {
 		return err
@@ -54,11 +58,12 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	found := newAttacher(cfg, models, log)
+	found.workerKey = doors.workerKey
 	workers := router.New(specs(cfg), found.attach, routerConfig(cfg), log, reg, cfg.MetricsPrefix, rand.IntN)
 	tokens := migration.New(workers, migration.Config{Limit: cfg.MigrationLimit, MaxSeqLen: cfg.MigrationMaxSeqLen}, log, reg, cfg.MetricsPrefix)
 	text := backend.New(tokens)
 	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
-	api := server.New(prepare, text, workers, serverConfig(cfg), log, reg, reg)
+	api := server.New(prepare, text, workers, serverConfig(cfg, doors), log, reg, reg)
 
 	// The series of a model exist, at 0, from the moment that it is known.
 	found.onModel = func(name string) {
@@ -69,7 +74,8 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 		found.onModel(name)
 	}
 	sayWhatMatters(cfg, listener.Addr().String(), log)
-	return serveUntilStopped(stop, listener, api.Handler(), api, found.checkingStart(workers.Run), cfg, log)
+	sayDoors(cfg, log)
+	return serveUntilStopped(stop, doors.behind(listener), api.Handler(), api, found.checkingStart(workers.Run), cfg, log)
 }
 
 // sayWhatMatters is the start of the log.
@@ -144,7 +150,7 @@ func policy(mode string) router.Policy {
 	panic(fmt.Sprintf("router mode %q", mode)) // config lets no other through
 }
 
-func serverConfig(cfg *config.Serve) server.Config {
+func serverConfig(cfg *config.Serve, doors *doors) server.Config {
 	return server.Config{
 		SSEKeepAliveInterval:  cfg.KeepAliveInterval,
 		WriteTimeout:          cfg.WriteTimeout,
@@ -154,5 +160,7 @@ func serverConfig(cfg *config.Serve) server.Config {
 		OverloadStatus:        cfg.OverloadStatus,
 		MetricsNamespace:      cfg.MetricsPrefix,
 		Version:               version,
+		KnowsKey:              doors.knowsKey,
+		CORSOrigins:           origins(cfg),
 	}
 }
