@@ -185,13 +185,13 @@ func (d *decoding) pieceOf(spelling string) piece {
 		text, _ := appendSpelled(nil, []byte(spelling))
 		return piece{text: text, whole: utf8.Valid(text)}
 	case bySpaces:
-		return piece{text: append([]byte(nil), spelling...), whole: true}
+		return piece{text: []byte(toValidUTF8(spelling)), whole: true}
 	}
 	text := d.perTokenText(spelling, false)
 	if b, ok := byteToken(text); d.fallback && ok {
 		return piece{text: []byte{b}, isByte: true}
 	}
-	return piece{text: []byte(text), whole: true}
+	return piece{text: []byte(toValidUTF8(text)), whole: true}
 }
 
 func (d *decoding) perTokenText(token string, first bool) string {

@@ -12,20 +12,29 @@
 // [Tokenizer.Encode] sends a text through five steps, each in a file of its own:
 //
 //	added tokens   <|im_start|> and its like are cut out          added.go
-//	normalizer     NFC, prefix, replacements                      normalizer.go
-//	pre-tokenizer  cuts the rest into words                       pretokenizer.go, package pattern
-//	model          merges each word's symbols by rank             bpe.go, vocabulary.go, merges.go
+//	normalizer     NFC, prefix, replacements                      normalizer.go, unicodeform.go
+//	pre-tokenizer  cuts the rest into words                       pretokenizer.go, segments.go, package pattern
+//	model          merges each word's symbols by rank             bpe.go, vocabulary.go, merges.go, blanks.go
 //	post-processor puts ids such as BOS around it                 processor.go
 //
-// The way back is a [Decoder], which is fed id by id and gives out text as soon
-// as it is decided: never half a character, never a replacement character that
-// the next token would have made a real one. Decoding a whole list is the same
-// decoder in a loop, so both agree by construction.
+// A file is read in load.go, model.go and jsonscan.go, and put together in
+// assemble.go; a .gguf header in gguf.go, with the splits that it only names
+// in ggufsplits.go and merges by score in ggufscores.go.
+//
+// The way back (decoding.go, decoder.go) is a [Decoder], which is fed id by id
+// and gives out text as soon as it is decided: never half a character, never a
+// replacement character that the next token would have made a real one.
+// Decoding a whole list is the same decoder in a loop, so both agree by
+// construction.
 //
 // # Where exactness comes from
 //
 // Behaviour was recorded from the reference library with the scripts in
 // test/models and is replayed by the tests here: over a thousand hard strings
 // for each model family. What a file asks for and this package does not
-// do is an error that names it; nothing is approximated in silence.
+// do is an error that names it; nothing is approximated in silence. Unicode is
+// the reference's own, not Go's: package ucd.
+//
+// A file is not trusted. Every part has a named limit (limits.go), so that a
+// hostile one costs bounded memory and ends in one clear error.
 package tokenizer

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"baton/gguf"
 )
@@ -177,6 +178,9 @@ func (g *ggufReader) finish() error {
 	for id, token := range g.tokens {
 		if !g.recognised(id) {
 			continue
+		}
+		if !utf8.ValidString(token) { // it could match within a character
+			return fmt.Errorf("the special token %d, %.100q, is not UTF-8", id, token)
 		}
 		a := addedToken{Content: token, ID: int64(id), Special: g.typeOf(id) != ggufUserDefined, Normalized: new(bool)}
 		a.RStrip = a.Special && stripped(token)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"baton/gguf"
 	"baton/gguf/gguftest"
@@ -230,6 +231,34 @@ func TestGGUFEnds(t *testing.T) {
 	}
 }
 
+func FuzzFromGGUF(f *testing.F) {
+	f.Add(gguftest.Header(
+		gguftest.Entry{Key: "tokenizer.ggml.model", Value: "gpt2"}, gguftest.Entry{Key: "tokenizer.ggml.pre", Value: "gpt-2"},
+		gguftest.Entry{Key: "tokenizer.ggml.tokens", Value: []string{"a", "b", "ab", "<x>", "Ġ", "\xff", ""}},
+		gguftest.Entry{Key: "tokenizer.ggml.token_type", Value: []int32{1, 1, 1, 3, 1, 1, 1}},
+		gguftest.Entry{Key: "tokenizer.ggml.merges", Value: []string{"a b"}}), "a ab <x>")
+	f.Add(smallGGUF(f, "pieces", "llama"), "hello </s> world")
+	f.Fuzz(func(t *testing.T, header []byte, text string) {
+		file, err := gguf.Read(bytes.NewReader(header))
+		if err != nil {
+			return
+		}
+		tok, err := FromGGUF(file)
+		if err != nil {
+			return
+		}
+		ids := tok.Encode(text, true)
+		for _, id := range ids {
+			if id < 0 || int(id) >= tok.Size() {
+				t.Fatalf("%q has the id %d, the vocabulary only %d", text, id, tok.Size())
+			}
+		}
+		if got := tok.Decode(ids, false); !utf8.ValidString(got) {
+			t.Fatalf("%v decodes to %q", ids, got)
+		}
+	})
+}
+
 func TestGGUFErrors(t *testing.T) {
 	entry := func(key string, value any) gguftest.Entry {
 		return gguftest.Entry{Key: "tokenizer.ggml." + key, Value: value}
@@ -251,6 +280,7 @@ func TestGGUFErrors(t *testing.T) {
 		{"a merge of nothing known", false, "not in the vocabulary", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("merges", []string{"a c"})}},
 		{"too few types", false, "token types", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("token_type", []int32{1})}},
 		{"a BOS outside", false, "bos_token_id", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("merges", []string{"a b"}), entry("add_bos_token", true), entry("bos_token_id", uint32(3))}},
+		{"a special token that is no text", false, "not UTF-8", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), entry("tokens", []string{"a", "\x81"}), entry("token_type", []int32{1, 3}), entry("merges", []string{})}},
 		{"no byte tokens", true, "byte", []gguftest.Entry{entry("model", "llama"), tokens, entry("scores", []float32{0, 0, 0})}},
 	} {
 		_, err := fromHeader(t, gguftest.Header(c.entries...))
