@@ -11,9 +11,9 @@ import (
 	"baton/openai"
 )
 
-// The end of the process has three steps, which main takes in its own time:
+// The end of the process has two steps, which main takes in its own time:
 // BeginShutdown, so that load balancers look elsewhere while requests are still
-// served; RefuseNew; Drain.
+// served; Drain.
 
 // endGrace is how long ended requests have to tell their clients.
 const endGrace = 5 * time.Second
@@ -21,14 +21,11 @@ const endGrace = 5 * time.Second
 // BeginShutdown makes /health say 503. Requests are still served.
 func (s *Server) BeginShutdown() { s.running.stop(false) }
 
-// RefuseNew makes new requests of the generation API a 503 with Retry-After.
-func (s *Server) RefuseNew() { s.running.stop(true) }
-
-// Drain refuses new requests and waits until the running ones have ended. When
-// ctx ends before, it ends them, each with an honest error, and returns how many
-// there were.
+// Drain refuses new requests, with 503 and Retry-After, and waits until the running
+// ones have ended. When ctx ends before, it ends them, each with an honest error,
+// and returns how many there were.
 func (s *Server) Drain(ctx context.Context) int {
-	s.RefuseNew()
+	s.running.stop(true)
 	if s.running.wait(ctx) {
 		return 0
 	}

@@ -42,7 +42,7 @@ func TestShutdown(t *testing.T) {
 		if resp.StatusCode != 404 {
 			t.Errorf("status %d while the listeners are open", resp.StatusCode)
 		}
-		rig.RefuseNew()
+		rig.running.stop(true)
 		rig.BeginShutdown() // takes nothing back
 		resp = send(conn, chatPath, `{"model":"m"}`)
 		raw, _ := io.ReadAll(resp.Body)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"baton/config"
 	"baton/engine/sim"
@@ -84,6 +85,10 @@ func noArguments(command string, args []string, do func() error) error {
 	}
 	return do()
 }
+
+// stopSignals ask the process to stop. SIGTERM exists on Windows too, where it
+// stands for the console's closing.
+var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 // interruptible returns a context that ends with the first signal that asks the
 // process to stop. A second one ends the process at once, as the default action
