@@ -30,6 +30,10 @@ const (
 	// of at most maxCachedBytes.
 	cacheBits      = 16
 	maxCachedBytes = 128
+	// maxWordBytes bounds the memory of one merge, some thirty bytes a byte of
+	// the word: a longer word is cut. Nothing but an attack has one (it alone
+	// would fill most contexts), and only tokens beside the cut differ.
+	maxWordBytes = 4 << 20
 	// maxScanned is up to how many symbols the best pair is searched by
 	// looking at all; above, a heap keeps long words from costing n².
 	maxScanned = 48
@@ -52,6 +56,14 @@ func (b *bpe) appendWord(dst []int32, word []byte, s *mergeScratch) []int32 {
 		if id := b.byteID[word[0]]; id != none {
 			return append(dst, int32(id))
 		}
+	}
+	for len(word) > maxWordBytes {
+		cut := maxWordBytes
+		for !b.vocabulary.byteLevel && !utf8.RuneStart(word[cut]) {
+			cut--
+		}
+		dst = b.appendUncached(dst, word[:cut], s)
+		word = word[cut:]
 	}
 	if len(word) > maxCachedBytes {
 		return b.appendUncached(dst, word, s)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -229,6 +230,24 @@ func TestLongWord(t *testing.T) {
 	text := strings.Repeat("hello the world in abc ", 40_000) // about a megabyte
 	if got := tok.Decode(tok.Encode(text, false), false); got != text {
 		t.Error("the text does not come back")
+	}
+}
+
+// A word that no honest client sends is cut and takes bounded memory.
+func TestEndlessWord(t *testing.T) {
+	for _, name := range []string{"byte level without split", "pieces"} {
+		tok := small(t, name)
+		text := strings.Repeat("éa", 2*maxWordBytes/3)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		ids := tok.Encode(text, false)
+		runtime.ReadMemStats(&after)
+		if got := tok.Decode(ids, false); got != text {
+			t.Errorf("%s: the text of %d bytes comes back with %d", name, len(text), len(got))
+		}
+		if got := (after.TotalAlloc - before.TotalAlloc) / uint64(len(text)); got > 80 {
+			t.Errorf("%s: %d bytes are taken for each byte of the text", name, got)
+		}
 	}
 }
 
