@@ -25,20 +25,19 @@ func (r *request) readPrompts() ([]prompt, *openai.Error) {
 		return nil, v.wrongType("a string or an array")
 	case v.isEmpty():
 		return nil, v.invalid("the prompt is empty.")
-	case v.data[skipSpace(v.data, v.start+1)] != '"' && v.data[skipSpace(v.data, v.start+1)] != '[':
+	case v.first() != '"' && v.first() != '[':
 		p, err := r.idPrompt(v)
 		return []prompt{p}, err
 	}
 
+	read := r.idPrompt
+	if v.first() == '"' {
+		read = r.textPrompt
+	}
 	var prompts []prompt
-	texts := v.data[skipSpace(v.data, v.start+1)] == '"'
 	for _, e := range v.elements() {
 		if (len(prompts)+1)*r.n > maxChoices {
 			return nil, tooManyChoices(v.param())
-		}
-		read := r.idPrompt
-		if texts {
-			read = r.textPrompt
 		}
 		p, err := read(e)
 		if err != nil {

@@ -90,7 +90,7 @@ func fitContent(content *value, role string, shape model.Shape) ([]byte, *openai
 		return nil, nil
 	case content.isText():
 		if shape.TypedContent {
-			return textPart([]byte("["), content.raw(), "]"), nil
+			return textParts([][]byte{content.raw()}), nil
 		}
 		return nil, nil
 	case !content.isArray():
@@ -171,16 +171,10 @@ func textParts(texts [][]byte) []byte {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = textPart(list, text, "")
+		list = append(append(list, `{"type":"text","text":`...), text...)
+		list = append(list, '}')
 	}
 	return append(list, ']')
-}
-
-func textPart(dst, text []byte, end string) []byte {
-	dst = append(dst, `{"type":"text","text":`...)
-	dst = append(dst, text...)
-	dst = append(dst, '}')
-	return append(dst, end...)
 }
 
 // fitToolCalls returns the calls with their arguments as objects, nil if there
@@ -192,24 +186,11 @@ func fitToolCalls(calls *value) []byte {
 	}
 	e := editor{data: calls.data, done: calls.start}
 	for _, call := range calls.elements() {
-		if !call.isObject() {
+		function, ok := call.member("function")
+		if !ok {
 			continue
 		}
-		var function, arguments value
-		for key, m := range call.members() {
-			if key == "function" && m.isObject() {
-				function = *m
-			}
-		}
-		if function.data == nil {
-			continue
-		}
-		for key, m := range function.members() {
-			if key == "arguments" {
-				arguments = *m
-			}
-		}
-		if arguments.data != nil && arguments.isText() {
+		if arguments, ok := function.member("arguments"); ok && arguments.isText() {
 			e.replace(&arguments, spelledObject(unquote(arguments.raw())))
 		}
 	}

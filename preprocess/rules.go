@@ -193,10 +193,7 @@ func readResponseFormat(_ *request, v *value) *openai.Error {
 		return v.wrongType("an object")
 	}
 	kind := ""
-	for key, m := range v.members() {
-		if key != "type" {
-			continue
-		}
+	if m, ok := v.member("type"); ok {
 		var err *openai.Error
 		if kind, err = m.text(); err != nil {
 			return err

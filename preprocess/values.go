@@ -170,11 +170,26 @@ func (v *value) members() iter.Seq2[string, *value] {
 	}
 }
 
-// isEmpty tells whether an array or object has nothing in it.
-func (v *value) isEmpty() bool {
-	c := v.data[skipSpace(v.data, v.start+1)]
-	return c == ']' || c == '}'
+// member returns the member of an object that has this name, of several the last
+// one, as it is in Python and JavaScript; false if there is none.
+func (v *value) member(name string) (found value, ok bool) {
+	if !v.isObject() {
+		return value{}, false
+	}
+	for key, m := range v.members() {
+		if key == name {
+			found, ok = *m, true
+		}
+	}
+	return found, ok
 }
+
+// first is the byte with which the content of an array or object begins: that of
+// its first element or key, or the closing one.
+func (v *value) first() byte { return v.data[skipSpace(v.data, v.start+1)] }
+
+// isEmpty tells whether an array or object has nothing in it.
+func (v *value) isEmpty() bool { return v.first() == ']' || v.first() == '}' }
 
 // The three below walk over JSON that was scanned, so they check nothing.
 
