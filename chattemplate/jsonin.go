@@ -103,6 +103,9 @@ func (j *jsonReader) object(depth int) value {
 		if j.peek() != '"' {
 			j.fail("expected a key")
 		}
+		if d.keys == nil { // most objects have few members
+			d.keys, d.vals = make([]value, 0, 4), make([]value, 0, 4)
+		}
 		key := j.string()
 		if j.peek() != ':' {
 			j.fail("expected ':'")

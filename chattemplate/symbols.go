@@ -41,13 +41,14 @@ func (p *parser) notesSet(slot int) {
 	p.scope.used[slot] = true
 }
 
+// noteTargets notes that it sets several.
 func (p *parser) noteTargets(slots []int) {
 	for _, slot := range slots {
 		p.notesSet(slot)
 	}
 }
 
-// parameter notes names that a scope is given.
+// parameters notes names that a scope is given.
 func (s *symbols) parameters(slots ...int) {
 	for _, slot := range slots {
 		s.used[slot] = true

@@ -64,8 +64,9 @@ type Input struct {
 	Normalize bool
 
 	// Kwargs is the object chat_template_kwargs of the request: its members
-	// become variables of the template, before the special tokens. A name that
-	// this struct sets itself is an *InputError, as it is in transformers.
+	// become variables of the template and hide special tokens of the same name.
+	// The names of other parameters of apply_chat_template, such as tools, are an
+	// *InputError, as they are in transformers.
 	Kwargs json.RawMessage
 
 	// SpecialTokens are the tokenizer's named special tokens, bos_token and the
