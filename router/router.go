@@ -33,7 +33,9 @@ type Model struct {
 
 // Attach asks a worker what it is and builds its client. The router calls it in
 // the background until it succeeds, and again when a worker came back after its
-// connection was lost. Its error is one sentence for the log.
+// connection was lost or after another failure, and now and then while it is
+// well. Its error is one sentence for the log; one without an engine.Error in it
+// says that the worker answered and is none that can be used.
 type Attach func(ctx context.Context, spec Spec) (*Worker, error)
 
 // Config holds the router's bounds. A duration of 0 is off, except where said.

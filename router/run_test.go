@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -154,5 +155,99 @@ test_worker_state{state="suspect",worker="w2"} 0
 		if good < 10 {
 			t.Errorf("%d good probes of w2 in 31 s", good)
 		}
+	})
+}
+
+// A worker that was restarted as something else, quickly and while no request
+// ran there, answers every probe of its health as before.
+func TestQuietRestartIsNoticed(t *testing.T) {
+	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
+		f := r.workers["w1"]
+		f.do(func() { f.models = []Model{{Name: "m", Own: "own-w1", ContextLength: 4}} })
+		time.Sleep(looksPerAttach * 2 * testConfig.HealthInterval)
+		if m := r.Models(); len(m) != 1 || m[0].ContextLength != 4 {
+			t.Errorf("models %+v", m)
+		}
+		r.mustAnswer(t, request(), "w1")
+		if n := f.count(&f.attaches); n > 3 {
+			t.Errorf("attached %d times within %d looks", n, 2*looksPerAttach)
+		}
+	})
+}
+
+// After a single bad look the worker is asked what it is without waiting.
+func TestRestartBetweenTwoLooksIsNoticed(t *testing.T) {
+	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
+		f := r.workers["w1"]
+		time.Sleep(time.Second)
+		f.do(func() { f.health = &engine.Error{Kind: engine.Overloaded, Status: 503} })
+		time.Sleep(testConfig.HealthInterval)
+		f.do(func() { f.health, f.models = nil, []Model{{Name: "other", Own: "o"}} })
+		time.Sleep(testConfig.HealthInterval)
+		if m := r.Models(); len(m) != 1 || m[0].Name != "other" {
+			t.Errorf("models %+v", m)
+		}
+	})
+}
+
+// A worker that turns out to be none that can be used is kept out although it
+// answers, and comes back when it can be.
+func TestUnusableReplacementIsKeptOut(t *testing.T) {
+	newRig(t, 2, testConfig, func(t *testing.T, r *rig) {
+		f := r.workers["w1"]
+		f.plays(tokens(100, time.Second))
+		go r.ask(t.Context(), request()) // it runs all the time
+		synctest.Wait()
+		f.do(func() { f.down = true }) // attach fails, health does not
+		time.Sleep(looksPerAttach * 2 * testConfig.HealthInterval)
+		r.mustBe(t, "w1", stateInhibited)
+		for range 3 {
+			r.mustAnswer(t, request(), "w2")
+		}
+		f.do(func() { f.down, f.play = false, tokens(1, 0) })
+		time.Sleep(2 * testConfig.HealthInterval)
+		r.mustBe(t, "w1", stateReady)
+		time.Sleep(2 * time.Minute)
+	})
+}
+
+// A worker comes back from an inhibition as what it is then.
+func TestInhibitedWorkerIsAskedWhatItIs(t *testing.T) {
+	for _, kind := range []engine.Kind{engine.Stalled, engine.EngineError, engine.ProtocolError, engine.WorkerMisconfigured} {
+		newRig(t, 2, testConfig, func(t *testing.T, r *rig) {
+			f := r.workers["w1"]
+			f.plays(thenFails(1, kind))
+			r.ask(t.Context(), request())
+			r.mustBe(t, "w1", stateInhibited)
+			f.do(func() {
+				f.models = []Model{{Name: "m", Own: "own-w1", ContextLength: 3}} // no room for the request
+				f.play = tokens(1, 0)
+			})
+			time.Sleep(2 * testConfig.HealthInterval)
+			r.mustBe(t, "w1", stateReady)
+			for range 3 {
+				r.mustAnswer(t, request(), "w2")
+			}
+		})
+	}
+}
+
+// A worker that says 404 to every generation has another name for its model now.
+func TestRenamedModelIsLearned(t *testing.T) {
+	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
+		f := r.workers["w1"]
+		f.do(func() {
+			f.models = []Model{{Name: "m", Own: "new"}}
+			f.play = func(ctx context.Context, req *engine.Request, yield func(engine.Delta, error) bool) {
+				if req.Model != "new" {
+					fails(engine.WorkerMisconfigured, 404)(ctx, req, yield)
+					return
+				}
+				tokens(1, 0)(ctx, req, yield)
+			}
+		})
+		r.mustFail(t, request(), engine.WorkerMisconfigured)
+		time.Sleep(3 * testConfig.HealthInterval)
+		r.mustAnswer(t, request(), "w1")
 	})
 }

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,6 +25,10 @@ const (
 	proofTimeout = 10 * time.Second
 	// failedProbes in a row inhibit an idle worker. One may be an accident.
 	failedProbes = 2
+	// looksPerAttach is how many looks at the health of a worker go by until it is
+	// asked again what it is: one that was restarted quickly, while no request ran,
+	// answers as before but may serve something else.
+	looksPerAttach = 5
 	// never is the time to the next visit of a worker that needs none.
 	never = time.Duration(-1)
 )
@@ -67,6 +72,8 @@ type tender struct {
 	r     *Router
 	w     *worker
 	retry time.Duration // before the next Attach
+	looks int           // at the health of the worker since the last Attach
+	known bool          // attached since it was inhibited
 }
 
 // due is what a worker needs.
@@ -96,7 +103,7 @@ func (t *tender) due() due {
 
 // woken returns the time to the first visit after w was inhibited.
 func (t *tender) woken() time.Duration {
-	t.retry = 0
+	t.retry, t.known = 0, false
 	switch t.due() {
 	case attach:
 		return t.nextRetry()
@@ -111,21 +118,25 @@ func (t *tender) visit(ctx context.Context) time.Duration {
 	r := t.r
 	switch t.due() {
 	case attach:
-		if !r.attachNow(ctx, t.w) {
+		if r.attachNow(ctx, t.w) != nil {
 			return t.nextRetry()
 		}
-		t.retry = 0
+		t.retry, t.looks, t.known = 0, 0, true
 		if t.due() == health { // workers that were attached together are not probed together
 			return time.Duration(r.rnd(int(r.cfg.HealthInterval/time.Millisecond)+1)) * time.Millisecond
 		}
 		return 0
 	case proof:
 		err := r.prove(ctx, t.w)
+		if !t.known && (err == nil || engine.AsError(err).Kind == engine.WorkerMisconfigured) {
+			// It may have been restarted as something else.
+			err = errors.Join(err, r.attachNow(ctx, t.w))
+		}
 		if ctx.Err() == nil {
 			r.proved(t.w, err)
 		}
 	case health:
-		err := r.healthOf(ctx, t.w)
+		err := t.look(ctx)
 		if ctx.Err() == nil {
 			r.checked(t.w, err)
 		}
@@ -133,6 +144,36 @@ func (t *tender) visit(ctx context.Context) time.Duration {
 		return never
 	}
 	return r.cfg.HealthInterval
+}
+
+// look asks a worker in rotation for its health, and now and then what it is, at
+// once when it is well again after a bad look.
+func (t *tender) look(ctx context.Context) error {
+	t.looks++
+	if err := t.r.healthOf(ctx, t.w); err != nil {
+		t.looks = looksPerAttach
+		return err
+	}
+	if t.looks < looksPerAttach {
+		return nil
+	}
+	err := t.r.attachNow(ctx, t.w)
+	if err == nil {
+		t.looks = 0
+		return nil
+	}
+	if _, unanswered := errors.AsType[*engine.Error](err); !unanswered && ctx.Err() == nil {
+		t.r.replaced(t.w, err)
+	}
+	return err
+}
+
+// replaced keeps out a worker that answered well and is not what it was, also
+// while requests run there: they are not served by the model they were made for.
+func (r *Router) replaced(w *worker, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inhibit(w, &engine.Error{Kind: engine.WorkerMisconfigured, WorkerID: w.spec.ID, Err: err}, w.epoch, time.Now())
 }
 
 // nextRetry doubles the time between two calls of Attach, up to the interval of
@@ -146,13 +187,17 @@ func (t *tender) nextRetry() time.Duration {
 	return t.retry
 }
 
-// attachNow asks w what it is.
-func (r *Router) attachNow(ctx context.Context, w *worker) bool {
+// attachNow asks w what it is. Its client stays the same unless w changed or its
+// connection was lost.
+func (r *Router) attachNow(ctx context.Context, w *worker) error {
+	r.mu.Lock()
+	epoch, lost := w.epoch, w.lost
+	r.mu.Unlock()
 	attachCtx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	up, err := r.attach(attachCtx, w.spec)
 	if ctx.Err() != nil {
-		return false
+		return ctx.Err()
 	}
 
 	r.mu.Lock()
@@ -162,16 +207,26 @@ func (r *Router) attachNow(ctx context.Context, w *worker) bool {
 			w.attachErr = message
 			r.log.Warn("worker is not attached", "worker", w.spec.ID, "url", w.spec.URL, "err", message)
 		}
-		return false
+		return fmt.Errorf("attach: %w", err)
 	}
-	if w.up == nil || !slices.Equal(w.up.Models, up.Models) {
+	if w.epoch != epoch || w.lost != lost {
+		return &engine.Error{Kind: engine.Disconnected, WorkerID: w.spec.ID, Err: errFailedSince} // what was found may be gone
+	}
+	changed := w.up == nil || !slices.Equal(w.up.Models, up.Models)
+	if changed {
 		r.log.Info("worker attached", "worker", w.spec.ID, "kind", up.Client.Kind(), "models", modelNames(up), "again", w.up != nil)
 	}
-	w.up, w.lost, w.attachErr = up, false, ""
-	r.table = buildTable(r.table, r.workers, time.Now())
-	r.signal()
-	return true
+	if changed || w.lost {
+		w.up, w.lost = up, false
+		r.table = buildTable(r.table, r.workers, time.Now())
+		r.signal()
+	}
+	w.attachErr = ""
+	return nil
 }
+
+// errFailedSince is the cause of an attach's error when the worker failed meanwhile.
+var errFailedSince = errors.New("the worker failed while it was asked what it is")
 
 func modelNames(w *Worker) []string {
 	names := make([]string, len(w.Models))
