@@ -243,7 +243,7 @@ func models(tb testing.TB) []string {
 	}
 	var names []string
 	for line := range strings.Lines(string(data)) {
-		if fields := strings.Fields(line); len(fields) == 3 {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] != "#" {
 			names = append(names, fields[1])
 		}
 	}

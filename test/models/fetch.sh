@@ -10,7 +10,9 @@
 # Prints the folder.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-models=${BATON_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/baton/models}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}
+[[ $(uname) == Darwin ]] && cache=$HOME/Library/Caches
+models=${BATON_MODELS:-$cache/baton/models}
 mkdir -p "$models"
 cd "$models"
 models=$PWD
