@@ -50,7 +50,16 @@ type Reader struct {
 // NewReader returns a Reader of src. It reads ahead of the events that it
 // returns, at most the size of its buffer.
 func NewReader(src io.Reader) *Reader {
-	return &Reader{src: src, limit: MaxEventBytes}
+	r := new(Reader)
+	r.Reset(src, nil)
+	return r
+}
+
+// Reset makes r a new Reader of src, with buf as its buffer until an event does
+// not fit. A Reader within a larger record, with its buffer behind it, costs no
+// memory of its own: with many streams open that is what an event costs.
+func (r *Reader) Reset(src io.Reader, buf []byte) {
+	*r = Reader{src: src, limit: MaxEventBytes, buf: buf}
 }
 
 // Next returns the next event. Its slices are valid until the following call.

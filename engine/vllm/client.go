@@ -37,7 +37,9 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 			return
 		}
 		defer resp.Abort() // whatever happens; nothing after Finish
-		a := answer{link: c.link, resp: resp, events: sse.NewReader(resp), output: req.Output}
+		a := &answer{link: c.link, resp: resp, output: req.Output}
+		a.events.Reset(resp, a.buf[:])
+		a.frame.ids = a.ids[:0]
 		for {
 			delta, err := a.next(ctx)
 			if err != nil {
@@ -59,55 +61,90 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 	}
 }
 
-// An answer is one streamed response that is being read.
+// An answer is one streamed response that is being read, with the memory for a
+// usual event within it.
 type answer struct {
 	link   *transport.Link
 	resp   *transport.Response
-	events *sse.Reader
 	output engine.OutputOptions
+	tokens int // read so far
+	joined []engine.TokenID
+
+	held  bool // delta and err were read behind the delta that was returned last
+	delta engine.Delta
+	err   *engine.Error
+
+	events sse.Reader
 	frame  frame
-	tokens int // delivered so far
+	ids    [8]engine.TokenID
+	buf    [4 << 10]byte
 }
 
-// next returns the next delta that holds ids or a finish reason.
+// maxJoined bounds the ids of a delta that is made of several events.
+const maxJoined = 64
+
+// next returns the next delta that holds ids or a finish reason. Events that
+// have arrived together become one delta, which then costs all stages above, and
+// the client, as much as one token: whoever falls behind catches up. Only the
+// last event stands for itself, and those with logprobs do.
 func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
-	for {
-		if a.events.Buffered() { // else it is read from a connection that ends with ctx
-			if cause := engine.CauseOf(ctx); cause != nil {
-				return engine.Delta{}, cause
-			}
-		}
-		event, err := a.events.Next()
-		switch {
-		case err == io.EOF:
-			return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended without a finish reason")
-		case err != nil:
-			return engine.Delta{}, a.resp.ReadError(err)
-		case len(event.Data) == 0:
-			continue
-		case string(event.Data) == "[DONE]":
-			return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended with [DONE] and no finish reason")
-		}
-		if err := a.frame.decode(event.Data, a.output); err != nil {
-			return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
-		}
-		if a.frame.failed {
-			complaint, _ := transport.ParseComplaint(event.Data)
-			return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
-		}
-		if a.frame.textOnly {
-			// Going on would turn an answer into an empty one.
-			return engine.Delta{}, a.link.Error(engine.WorkerMisconfigured, "the server sends text without token ids; vLLM 0.10.2 or newer is needed")
-		}
-		finish, ok := finishReason(a.frame.finish)
-		if !ok {
-			return engine.Delta{}, a.link.Error(engine.EngineError, "the engine ended the request with finish reason %q", a.frame.finish)
-		}
-		if len(a.frame.ids) > 0 || finish != "" {
-			a.tokens += len(a.frame.ids)
-			return engine.Delta{TokenIDs: a.frame.ids, Logprobs: a.frame.logprobs, FinishReason: finish}, nil
+	if a.held || a.events.Buffered() { // else it is read from a connection that ends with ctx
+		if cause := engine.CauseOf(ctx); cause != nil {
+			return engine.Delta{}, cause
 		}
 	}
+	delta, err := a.delta, a.err
+	if !a.held {
+		delta, err = a.read()
+		for err == nil && len(delta.TokenIDs) == 0 && delta.FinishReason == "" {
+			delta, err = a.read()
+		}
+	}
+	a.held = false
+	if err != nil || delta.FinishReason != "" || a.output.Logprobs || !a.events.Buffered() {
+		return delta, err
+	}
+	a.joined = append(a.joined[:0], delta.TokenIDs...)
+	for len(a.joined) < maxJoined && a.events.Buffered() {
+		if a.delta, a.err = a.read(); a.err != nil || a.delta.FinishReason != "" {
+			a.held = true
+			break
+		}
+		a.joined = append(a.joined, a.delta.TokenIDs...)
+	}
+	return engine.Delta{TokenIDs: a.joined}, nil
+}
+
+// read reads one event, which may say nothing.
+func (a *answer) read() (engine.Delta, *engine.Error) {
+	event, err := a.events.Next()
+	switch {
+	case err == io.EOF:
+		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended without a finish reason")
+	case err != nil:
+		return engine.Delta{}, a.resp.ReadError(err)
+	case len(event.Data) == 0:
+		return engine.Delta{}, nil
+	case string(event.Data) == "[DONE]":
+		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended with [DONE] and no finish reason")
+	}
+	if err := a.frame.decode(event.Data, a.output); err != nil {
+		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
+	}
+	if a.frame.failed {
+		complaint, _ := transport.ParseComplaint(event.Data)
+		return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
+	}
+	if a.frame.textOnly {
+		// Going on would turn an answer into an empty one.
+		return engine.Delta{}, a.link.Error(engine.WorkerMisconfigured, "the server sends text without token ids; vLLM 0.10.2 or newer is needed")
+	}
+	finish, ok := finishReason(a.frame.finish)
+	if !ok {
+		return engine.Delta{}, a.link.Error(engine.EngineError, "the engine ended the request with finish reason %q", a.frame.finish)
+	}
+	a.tokens += len(a.frame.ids)
+	return engine.Delta{TokenIDs: a.frame.ids, Logprobs: a.frame.logprobs, FinishReason: finish}, nil
 }
 
 // finishReason maps the engine's word to a success; anything but stop, length
