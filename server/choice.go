@@ -26,6 +26,7 @@ type choice struct {
 	lastToken        time.Duration // when the newest token came, after start
 	delta            backend.Delta // the newest one; its slices end with the iteration
 	latencies        latencyCounts
+	encoder          encoder // of a stream's chunks
 
 	call    *call
 	request *backend.Request

@@ -24,6 +24,7 @@ type encoder struct {
 	logprobs        logprobList // nil: not asked for
 	echo            string      // sent before the first output; completions only
 	promptIDs       []int32
+	memory          [512]byte // of buf, while that is enough: a chunk with a token or two fits
 }
 
 // chunkHead is what all chunks of a request begin with, up to the choices.
@@ -39,26 +40,24 @@ func appendHead(dst []byte, object, id string, created int64, model string) []by
 	return append(dst, `,"choices":[`...)
 }
 
-func newEncoder(ep *endpoint, p *preprocess.Prepared, index int, head []byte) *encoder {
+// init makes e the encoder of a choice, whose chunks begin with head.
+func (e *encoder) init(ep *endpoint, p *preprocess.Prepared, index int, head []byte) {
 	choice := &p.Choices[index]
-	buf := append(make([]byte, 0, initialChunkBytes), head...)
+	buf := append(e.memory[:0], head...)
 	buf = appendInt(append(buf, `{"index":`...), index)
 	if ep.chat {
 		buf = append(buf, `,"delta":{`...)
 	} else {
 		buf = append(buf, `,"text":"`...)
 	}
-	return &encoder{
-		buf:             buf[:0],
-		prefixBytes:     len(buf),
-		chat:            ep.chat,
-		logprobs:        newLogprobList(ep, p, choice.Echo),
-		echo:            choice.Echo,
-		promptIDs:       choice.Request.Tokens.TokenIDs,
-		promptTokens:    len(choice.Request.Tokens.TokenIDs),
-		returnIDs:       p.ReturnTokenIDs,
-		continuousUsage: p.ContinuousUsage,
-	}
+	e.buf, e.prefixBytes = buf[:0], len(buf)
+	e.chat = ep.chat
+	e.logprobs = newLogprobList(ep, p, choice.Echo)
+	e.echo = choice.Echo
+	e.promptIDs = choice.Request.Tokens.TokenIDs
+	e.promptTokens = len(e.promptIDs)
+	e.returnIDs = p.ReturnTokenIDs
+	e.continuousUsage = p.ContinuousUsage
 }
 
 func newLogprobList(ep *endpoint, p *preprocess.Prepared, echo string) logprobList {

@@ -106,7 +106,8 @@ func TestChunksReadBack(t *testing.T) {
 		p := preparedFor(1)
 		p.Logprobs, p.TopLogprobs = random.IntN(2) == 0, random.IntN(3)
 		p.ReturnTokenIDs, p.ContinuousUsage = random.IntN(2) == 0, random.IntN(2) == 0
-		enc := newEncoder(ep, p, 0, chunkHead(ep, "id-1", 12, `m"1`))
+		var enc encoder
+		enc.init(ep, p, 0, chunkHead(ep, "id-1", 12, `m"1`))
 		var sent, got strings.Builder
 		var raw []byte
 		for n := range 1 + random.IntN(6) {
@@ -144,7 +145,8 @@ func TestChunkAppenderDoesNotAllocate(t *testing.T) {
 		return p
 	}()} {
 		for _, ep := range []*endpoint{&chatCompletions, &completions} {
-			enc := newEncoder(ep, p, 0, chunkHead(ep, "chatcmpl-x", 12, "m"))
+			var enc encoder
+			enc.init(ep, p, 0, chunkHead(ep, "chatcmpl-x", 12, "m"))
 			d := token(1, "héllo \u2028\n")
 			if p.Logprobs {
 				d.Logprobs = []backend.Logprob{{Token: []byte("\xe2\x80"), Logprob: -1, Top: []backend.TopLogprob{{Token: []byte("a"), Logprob: -.5}, {Token: []byte("b"), Logprob: -2}}}}
@@ -158,7 +160,8 @@ func TestChunkAppenderDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkChunk(b *testing.B) {
-	enc := newEncoder(&chatCompletions, preparedFor(1), 0, chunkHead(&chatCompletions, "chatcmpl-ABCDEFGHIJKLMNOPQRSTUVWXYZ", 1790000000, "org/model"))
+	var enc encoder
+	enc.init(&chatCompletions, preparedFor(1), 0, chunkHead(&chatCompletions, "chatcmpl-ABCDEFGHIJKLMNOPQRSTUVWXYZ", 1790000000, "org/model"))
 	d := token(1, " token")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -11,16 +11,11 @@ import (
 	"baton/sse"
 )
 
-// initialChunkBytes is the first capacity of a choice's buffer; a chunk with a
-// token or two fits.
-const initialChunkBytes = 512
-
 // A streamAnswer sends the deltas of all choices as one stream of events.
 type streamAnswer struct {
-	out      *sse.Writer
-	encoders []*encoder // one per choice, each for the choice's goroutine
-	call     *call
-	head     []byte
+	out  sse.Writer
+	call *call
+	head []byte
 
 	mu               sync.Mutex // guards what follows; held while a finish is sent, so that [DONE] is last
 	open             int        // choices that have not finished
@@ -32,13 +27,21 @@ type streamAnswer struct {
 // complete, or nil.
 func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) *engine.Error {
 	cfg := &c.server.cfg
-	out := sse.NewWriter(w, r, sse.WriterConfig{
+	a := &streamAnswer{
+		call: c,
+		head: chunkHead(c.ep, c.ids.own, c.start.Unix(), c.prepared.Model),
+		open: len(c.choices),
+	}
+	for _, choice := range c.choices {
+		choice.encoder.init(c.ep, c.prepared, choice.index, a.head)
+	}
+	a.out.Init(w, r, sse.WriterConfig{
 		KeepAliveInterval: cfg.SSEKeepAliveInterval,
 		WriteTimeout:      cfg.WriteTimeout,
 		Failed:            c.lost,
 	})
-	defer out.Close()
-	err := c.run(ctx, newStreamAnswer(c, out).deliver)
+	defer a.out.Close()
+	err := c.run(ctx, a.deliver)
 	if err == nil {
 		return nil
 	}
@@ -46,42 +49,26 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if clientLeft(failure) {
 		return failure
 	}
-	public := publicError(failure, c.attempts(), cfg.OverloadStatus)
+	public := c.publicError(failure)
 	var last []byte
 	if c.debug {
 		last = c.debugComment(last)
 	}
 	last = append(appendEnvelope(append(last, "data: "...), public), "\n\n"...)
-	if begun, _ := out.End(last); !begun {
+	if begun, _ := a.out.End(last); !begun {
 		c.setTraceHeaders(w)
 		writeError(w, public)
 	}
 	return failure
 }
 
-func newStreamAnswer(c *call, out *sse.Writer) *streamAnswer {
-	p := c.prepared
-	a := &streamAnswer{
-		call:     c,
-		out:      out,
-		head:     chunkHead(c.ep, c.ids.own, c.start.Unix(), p.Model),
-		encoders: make([]*encoder, len(c.choices)),
-		open:     len(c.choices),
-	}
-	for i := range a.encoders {
-		a.encoders[i] = newEncoder(c.ep, p, i, a.head)
-	}
-	return a
-}
-
 // deliver sends a delta: nothing, or one write with one flush.
 func (a *streamAnswer) deliver(c *choice) error {
-	e := a.encoders[c.index]
-	e.add(&c.delta)
+	c.encoder.add(&c.delta)
 	if c.delta.FinishReason != "" {
-		return a.finish(c, e)
+		return a.finish(c)
 	}
-	if events := e.take(); len(events) > 0 {
+	if events := c.encoder.take(); len(events) > 0 {
 		return a.out.Send(events)
 	}
 	return nil
@@ -89,7 +76,7 @@ func (a *streamAnswer) deliver(c *choice) error {
 
 // finish sends the last delta of a choice, and with that of the last choice the
 // end of the stream, so that the client does not wait for anything behind it.
-func (a *streamAnswer) finish(c *choice, e *encoder) error {
+func (a *streamAnswer) finish(c *choice) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open--
@@ -97,7 +84,7 @@ func (a *streamAnswer) finish(c *choice, e *encoder) error {
 	if a.call.debug {
 		a.debug.add(c)
 	}
-	events := e.take()
+	events := c.encoder.take()
 	if a.open == 0 {
 		if a.call.prepared.IncludeUsage {
 			events = appendUsageChunk(events, a.head, a.call.prepared.PromptTokens, a.completionTokens)

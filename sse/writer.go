@@ -56,19 +56,21 @@ const keepAliveLine = ": keep-alive\n"
 // NewWriter returns a Writer that answers r through w. The clock of the first
 // keep-alive starts here. Close must be called before the handler returns.
 func NewWriter(w http.ResponseWriter, r *http.Request, cfg WriterConfig) *Writer {
-	out := &Writer{
-		w:     w,
-		rc:    http.NewResponseController(w),
-		cfg:   cfg,
-		http2: r.ProtoMajor >= 2,
-		start: time.Now(),
-	}
+	out := new(Writer)
+	out.Init(w, r, cfg)
+	return out
+}
+
+// Init makes w, which is part of a larger record, what NewWriter returns.
+func (w *Writer) Init(rw http.ResponseWriter, r *http.Request, cfg WriterConfig) {
+	w.w, w.rc, w.cfg = rw, http.NewResponseController(rw), cfg
+	w.http2 = r.ProtoMajor >= 2
+	w.start = time.Now()
 	if cfg.KeepAliveInterval > 0 {
 		// beat uses the field, so it is set before the timer can fire.
-		out.keepAlive = time.AfterFunc(math.MaxInt64, out.beat)
-		out.keepAlive.Reset(cfg.KeepAliveInterval)
+		w.keepAlive = time.AfterFunc(math.MaxInt64, w.beat)
+		w.keepAlive.Reset(cfg.KeepAliveInterval)
 	}
-	return out
 }
 
 // Send writes events, each with its closing blank line, and flushes once. After
