@@ -11,7 +11,7 @@ import (
 // that is decided but not final.
 type choice struct {
 	yield   func(Delta, error) bool
-	decoder *tokenizer.Decoder
+	decoder tokenizer.Decoder
 	matcher *matcher // nil without stop strings
 
 	// text is decided text: the first sent bytes of it are final and go out with
@@ -32,16 +32,17 @@ type choice struct {
 
 	logprobs logprobs // of tokens whose text is not out
 	req      *Request
+	memory   [64]byte // of text, while that is enough
 }
 
 func newChoice(req *Request) *choice {
 	c := &choice{
-		decoder: req.Tokenizer.NewDecoder(req.SkipSpecial),
+		decoder: *req.Tokenizer.NewDecoder(req.SkipSpecial),
 		ends:    req.Tokens.Stop.EndIDs(), endID: -1,
 		scored: req.Tokens.Output.Logprobs,
 		req:    req,
 	}
-	c.text = prime(c.decoder, req.Tokenizer, req.Tokens.TokenIDs, c.text)[:0]
+	c.text = prime(&c.decoder, req.Tokenizer, req.Tokens.TokenIDs, c.memory[:0])[:0]
 	if len(req.Stop) > 0 {
 		c.matcher = newMatcher(req.Stop)
 	}
