@@ -8,7 +8,18 @@ import "time"
 // and whoever made the Trace reads it on that goroutine too, so it has no lock.
 type Trace struct {
 	Attempts []Attempt
+	NotMoved NotMoved // why the failure that ended the request, which called for a move, got none; "" = it called for none
 }
+
+// NotMoved is a reason not to move a request to another worker.
+type NotMoved string
+
+const (
+	MigrationOff     NotMoved = "off"         // the limit is 0
+	MovesUsedUp      NotMoved = "limit"       // the request was moved as often as it may
+	SequenceTooLong  NotMoved = "max_seq_len" // prompt and output are longer than a request that is moved may be
+	PoisonousRequest NotMoved = "poison"      // two workers in a row were lost with it
+)
 
 // MigrationType tells the two kinds of a move apart, in Dynamo's words.
 type MigrationType string

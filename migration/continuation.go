@@ -139,9 +139,9 @@ type verdict struct {
 type refusal string
 
 const (
-	refusedLimit     refusal = "limit"       // the limit is used up, or is 0
-	refusedMaxSeqLen refusal = "max_seq_len" // the sequence bound switched migration off
-	refusedPoison    refusal = "poison"      // the request took down two workers in a row
+	refusedLimit     refusal = refusal(engine.MovesUsedUp)      // the limit is used up, or is 0
+	refusedMaxSeqLen refusal = refusal(engine.SequenceTooLong)  // the sequence bound switched migration off
+	refusedPoison    refusal = refusal(engine.PoisonousRequest) // the request took down two workers in a row
 )
 
 var refusals = []refusal{refusedLimit, refusedMaxSeqLen, refusedPoison}

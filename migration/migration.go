@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -101,6 +102,7 @@ func (r *run) stream(ctx context.Context) {
 		default:
 			if v.refuse != "" {
 				r.o.metrics.refused(r.c.req.Model, v.refuse)
+				r.c.req.Trace.NotMoved = r.notMoved(v.refuse)
 			}
 			r.yield(engine.Delta{}, r.final(err, v.refuse))
 			return
@@ -191,8 +193,9 @@ func (r *run) settle(ok bool) {
 	}
 	to.Migration, to.Carried = m.kind, r.c.generated-r.c.delivered
 	r.o.metrics.moved(model, m.kind, to.Carried)
+	id, choice := splitID(r.c.req.ID)
 	record := []any{
-		"request", r.c.req.ID, "model", model, "from", m.from, "to", to.WorkerID,
+		"request_id", id, "choice", choice, "model", model, "from", m.from, "to", to.WorkerID,
 		"kind", string(m.kind), "reason", m.cause.Kind.String(), "cause", m.cause.Error(),
 		"tokens_carried", to.Carried, "moves_left", r.c.limit - r.c.moves,
 	}
@@ -202,9 +205,27 @@ func (r *run) settle(ok bool) {
 	r.o.log.Warn("request migrated", record...)
 }
 
+// splitID takes the id of a choice, <request>-<choice>, apart, so that a record
+// has the request's id as all others have it.
+func splitID(id string) (request, choice string) {
+	if i := strings.LastIndexByte(id, '-'); i >= 0 {
+		return id[:i], id[i+1:]
+	}
+	return id, ""
+}
+
 // isRefusal reports whether a failed attempt only was a worker saying no.
 func isRefusal(a *engine.Attempt) bool {
 	return a.Tokens == 0 && (a.Err.Kind == engine.Overloaded || a.Err.Kind == engine.WorkerMisconfigured)
+}
+
+// notMoved is a refusal as the trace has it, which tells apart what the metric
+// does not.
+func (r *run) notMoved(refuse refusal) engine.NotMoved {
+	if refuse == refusedLimit && r.c.limit == 0 {
+		return engine.MigrationOff
+	}
+	return engine.NotMoved(refuse)
 }
 
 // final is the error that the client gets.

@@ -216,6 +216,30 @@ func TestAMoveIsCountedOnceItReachedAWorker(t *testing.T) {
 	}
 }
 
+func TestTheTraceSaysWhyThereWasNoMove(t *testing.T) {
+	dead := step{worker: "a", tokens: 2, fail: engine.Disconnected}
+	gone := step{worker: "a", fail: engine.Disconnected, gone: true}
+	for _, tc := range []struct {
+		steps []step
+		cfg   Config
+		want  engine.NotMoved
+	}{
+		{[]step{dead}, Config{}, engine.MigrationOff},
+		{[]step{dead, dead}, Config{Limit: 1}, engine.MovesUsedUp},
+		{[]step{dead}, Config{Limit: 3, MaxSeqLen: 4}, engine.SequenceTooLong},
+		{[]step{gone, gone}, Config{Limit: 3}, engine.PoisonousRequest},
+		{[]step{{worker: "a", fail: engine.InvalidRequest}}, Config{Limit: 3}, ""},
+		{[]step{dead, {worker: "b", tokens: -1}}, Config{Limit: 3}, ""},
+	} {
+		req := request(9)
+		op, _ := newOperator(&scripted{prompt: 3, eosAt: -1, steps: tc.steps}, tc.cfg)
+		collect(op.Generate(t.Context(), req))
+		if req.Trace.NotMoved != tc.want {
+			t.Errorf("%+v: %q, want %q", tc.cfg, req.Trace.NotMoved, tc.want)
+		}
+	}
+}
+
 func TestDrainUsesUpNoLimit(t *testing.T) {
 	drained := func(tokens int) step { return step{worker: "a", tokens: tokens, fail: engine.Drained} }
 	s := &scripted{prompt: 3, eosAt: -1, steps: []step{drained(1), {worker: "b", tokens: 1, fail: engine.Disconnected}, drained(1), drained(0), {worker: "c", tokens: -1}}}
@@ -319,6 +343,7 @@ func TestGapAndRecord(t *testing.T) {
 		op, _ := newOperator(s, Config{Limit: 3})
 		op.log = slog.New(slog.NewTextHandler(&log, nil))
 		req := request(4)
+		req.ID = "chatcmpl-x-002"
 		n := 0
 		for _, err := range op.Generate(t.Context(), req) {
 			if err != nil {
@@ -331,7 +356,7 @@ func TestGapAndRecord(t *testing.T) {
 		if gap := req.Trace.Attempts[1].Gap; gap != 250*time.Millisecond {
 			t.Errorf("gap %v", gap)
 		}
-		for _, want := range []string{`msg="request migrated"`, "from=10.0.0.1:8000", "to=10.0.0.2:8000", "kind=ongoing_request", "reason=stalled", "tokens_carried=2", "moves_left=2", "gap_ms=250"} {
+		for _, want := range []string{`msg="request migrated"`, "request_id=chatcmpl-x choice=002 ", "from=10.0.0.1:8000", "to=10.0.0.2:8000", "kind=ongoing_request", "reason=stalled", "tokens_carried=2", "moves_left=2", "gap_ms=250"} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("no %s in %s", want, log.String())
 			}

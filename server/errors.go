@@ -63,8 +63,9 @@ var kinds = [...]kindInfo{
 }
 
 // publicError is what the client is told of e, which ended a request after so
-// many attempts. It names no worker: addresses are for the log.
-func publicError(e *engine.Error, attempts, overloadStatus int) *openai.Error {
+// many attempts and was not answered by a move for a reason. It names no worker:
+// addresses are for the log.
+func publicError(e *engine.Error, attempts int, notMoved engine.NotMoved, overloadStatus int) *openai.Error {
 	if errors.Is(e.Err, errShuttingDown) {
 		return errStopping("The server is shutting down and ended this request before the answer was complete.")
 	}
@@ -101,7 +102,7 @@ func publicError(e *engine.Error, attempts, overloadStatus int) *openai.Error {
 	case out.Status == http.StatusServiceUnavailable || out.Status == http.StatusTooManyRequests:
 		out.RetryAfter = retryAfter(e.RetryAfter, retryAfterDefault)
 	}
-	out.Message = info.message + attemptsMade(attempts) + ". " + info.retry
+	out.Message = info.message + " (" + attemptsMade(attempts) + whyNotMoved[notMoved] + "). " + info.retry
 	return out
 }
 
@@ -114,11 +115,19 @@ func repeatedBySDKs(status int) bool {
 func attemptsMade(n int) string {
 	switch n {
 	case 0:
-		return " (no attempt was made)"
+		return "no attempt was made"
 	case 1:
-		return " (1 attempt was made)"
+		return "1 attempt was made"
 	}
-	return fmt.Sprintf(" (%d attempts were made)", n)
+	return fmt.Sprintf("%d attempts were made", n)
+}
+
+// whyNotMoved goes on after the number of attempts. That of a poisonous request
+// is its kind.
+var whyNotMoved = map[engine.NotMoved]string{
+	engine.MigrationOff:    "; migration is off",
+	engine.MovesUsedUp:     "; its limit of moves is used up",
+	engine.SequenceTooLong: "; it is too long to be moved",
 }
 
 // retryAfter is hint in whole seconds, at least 1, or fallback without a hint.

@@ -44,7 +44,7 @@ func TestPublicErrors(t *testing.T) {
 		{engine.Error{Kind: engine.Kind(200)}, 0, 500, openai.TypeServer, "internal_error", 0},
 		{engine.Error{Kind: engine.Cancelled, Err: errShuttingDown}, 0, 503, openai.TypeServer, "server_shutting_down", 1},
 	} {
-		got := publicError(&test.err, 3, test.overloadStatus)
+		got := publicError(&test.err, 3, "", test.overloadStatus)
 		if got.Status != test.status || got.Type != test.kind || got.Code != test.code || got.RetryAfter != test.retryAfter {
 			t.Errorf("%v: %+v", &test.err, got)
 		}
@@ -83,6 +83,49 @@ func TestEveryKindOverTheWire(t *testing.T) {
 		if s := readStrict(t, raw, "chat.completion.chunk"); s.err == nil || s.text(0) != "x" {
 			t.Errorf("%v: stream %s", kind, raw)
 		}
+	}
+}
+
+// The record of a failure says why there was no move, and the client is told in
+// two words.
+func TestWhyThereWasNoMove(t *testing.T) {
+	for why, said := range map[engine.NotMoved]string{
+		"":                      "(1 attempt was made). ",
+		engine.MigrationOff:     "(1 attempt was made; migration is off). ",
+		engine.MovesUsedUp:      "(1 attempt was made; its limit of moves is used up). ",
+		engine.SequenceTooLong:  "(1 attempt was made; it is too long to be moved). ",
+		engine.PoisonousRequest: "(1 attempt was made). ",
+	} {
+		rig := newRig(fakeText(func(_ context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
+			req.Tokens.Trace.Begin(req.Tokens.ID, "w1:8000")
+			req.Tokens.Trace.NotMoved = why
+			yield(backend.Delta{}, &engine.Error{Kind: engine.Disconnected})
+		}))
+		_, raw := post(t, rig.serve(t), chatPath, `{"model":"m"}`)
+		if !strings.Contains(string(raw), said) {
+			t.Errorf("%q: %s", why, raw)
+		}
+		log := rig.log.String()
+		if strings.Contains(log, "not_moved") != (why != "") || !strings.Contains(log, "not_moved="+string(why)) && why != "" {
+			t.Errorf("%q: log %s", why, log)
+		}
+		// The worker that was asked last is named even where the error names none.
+		if !strings.Contains(log, "worker=w1:8000") {
+			t.Errorf("%q: no worker in %s", why, log)
+		}
+	}
+}
+
+// What is wrong with a request is for its client; the log has it at DEBUG, in the
+// router's words, which quote nothing.
+func TestInvalidRequestOfNoWorkerIsExplained(t *testing.T) {
+	rig := newRig(fakeText(func(_ context.Context, _ *backend.Request, yield func(backend.Delta, error) bool) {
+		yield(backend.Delta{}, &engine.Error{Kind: engine.InvalidRequest, Status: 400, Message: "no worker can do that"})
+	}))
+	post(t, rig.serve(t), chatPath, `{"model":"m"}`)
+	log := rig.log.String()
+	if strings.Contains(log, "WARN") || !strings.Contains(log, `err="no worker can do that"`) || strings.Contains(log, "worker=") {
+		t.Errorf("log %s", log)
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,6 +42,8 @@ const (
 	attemptsHeader   = "X-Baton-Attempts"
 	migrationsHeader = "X-Baton-Migrations"
 )
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // maxLoggedErrorBytes bounds what a worker's words can add to the log.
 const maxLoggedErrorBytes = 512
@@ -216,6 +219,34 @@ func (c *call) migrations() int {
 	return n
 }
 
+// notMoved is why the failure that ended the request was not answered by a move.
+func (c *call) notMoved() engine.NotMoved {
+	for _, choice := range c.choices {
+		if choice.trace.NotMoved != "" {
+			return choice.trace.NotMoved
+		}
+	}
+	return ""
+}
+
+// lastWorker is where the request was last; "" = no worker was asked.
+func (c *call) lastWorker() string {
+	var last *engine.Attempt
+	for _, choice := range c.choices {
+		if a := choice.trace.Last(); a != nil && (last == nil || a.Start.After(last.Start)) {
+			last = a
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return last.WorkerID
+}
+
+func (c *call) publicError(failure *engine.Error) *openai.Error {
+	return publicError(failure, c.attempts(), c.notMoved(), c.server.cfg.OverloadStatus)
+}
+
 func (c *call) requestType() string {
 	if c.guessedStream || c.prepared != nil && c.prepared.Stream {
 		return "stream"
@@ -244,23 +275,46 @@ func (c *call) conclude(failure *engine.Error) {
 		c.server.log.Debug("request finished", c.logArgs(slog.Int("status", http.StatusOK))...)
 		return
 	}
-	status := publicError(failure, c.attempts(), c.server.cfg.OverloadStatus).Status
+	status := c.publicError(failure).Status
 	if clientLeft(failure) {
 		status = statusClientClosedRequest
 		c.server.metrics.disconnected.Inc()
 		c.model.cancelled(c.ep.label, c.requestType())
 	}
 	c.model.count(c.ep.label, c.requestType(), errorType(status))
-	args := c.logArgs(slog.Int("status", status), slog.String("kind", failure.Kind.String()), slog.String("worker", failure.WorkerID))
-	switch {
-	case clientLeft(failure):
+	args := c.logArgs(slog.Int("status", status), slog.String("kind", failure.Kind.String()))
+	if worker := cmp.Or(failure.WorkerID, c.lastWorker()); worker != "" {
+		args = append(args, slog.String("worker", worker))
+	}
+	if clientLeft(failure) {
 		c.server.log.Debug("client left", args...)
 		return
-	case failure.Kind != engine.InvalidRequest && failure.Err != nil:
-		// A worker that finds a request invalid may quote it.
-		args = append(args, slog.String("error", bounded(failure.Err.Error(), maxLoggedErrorBytes)))
 	}
-	c.server.log.Warn("request failed", args...)
+	if why := c.notMoved(); why != "" {
+		args = append(args, slog.String("not_moved", string(why)))
+	}
+	if why := c.loggable(failure); why != "" {
+		args = append(args, slog.String("err", bounded(why, maxLoggedErrorBytes)))
+	}
+	level := slog.LevelWarn
+	if failure.Kind == engine.InvalidRequest && c.migrations() == 0 {
+		level = slog.LevelDebug // the client's mistake, and nothing was lost
+	}
+	c.server.log.Log(context.Background(), level, "request failed", args...)
+}
+
+// loggable is what may be logged of why the request failed. A worker that finds a
+// request invalid may quote it; what the router says of one does not.
+func (c *call) loggable(failure *engine.Error) string {
+	switch {
+	case failure.Kind == engine.InvalidRequest && c.lastWorker() != "":
+		return ""
+	case failure.Kind == engine.InvalidRequest && failure.Message != "":
+		return failure.Message
+	case failure.Err != nil:
+		return failure.Err.Error()
+	}
+	return ""
 }
 
 // logArgs are the facts of every record about a request: names and numbers,
@@ -270,7 +324,7 @@ func (c *call) logArgs(more ...any) []any {
 	if c.ids.shown != c.ids.own {
 		args = append(args, slog.String("client_request_id", c.ids.shown))
 	}
-	args = append(args, slog.String("endpoint", c.ep.label), slog.Duration("duration", time.Since(c.start)))
+	args = append(args, slog.String("endpoint", c.ep.label), slog.Float64("duration_ms", milliseconds(time.Since(c.start))))
 	if c.prepared != nil {
 		args = append(args,
 			slog.String("model", c.prepared.Model),

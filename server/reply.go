@@ -44,7 +44,7 @@ func (c *call) reply(ctx context.Context, w http.ResponseWriter) *engine.Error {
 		failure := finalError(ctx, err)
 		if !clientLeft(failure) {
 			c.setTraceHeaders(w)
-			writeError(w, publicError(failure, c.attempts(), c.server.cfg.OverloadStatus))
+			writeError(w, c.publicError(failure))
 		}
 		return failure
 	}
