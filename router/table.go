@@ -60,8 +60,8 @@ func (t *table) capable(req *engine.Request) ([]member, *engine.Error) {
 		return nil, nil
 	}
 	need := len(req.TokenIDs) + 1 // a worker is never asked for zero tokens
-	unsupported, largest := "", 0
-	var able, fit []member
+	able, largest, unsupported := 0, 0, ""
+	var fit []member
 	for _, m := range s.members {
 		if param := m.client.Unsupported(req); param != "" {
 			if unsupported == "" {
@@ -69,14 +69,14 @@ func (t *table) capable(req *engine.Request) ([]member, *engine.Error) {
 			}
 			continue
 		}
-		able = append(able, m)
+		able++
 		if m.contextLength == 0 || m.contextLength >= need {
 			fit = append(fit, m)
 		}
 		largest = max(largest, m.contextLength)
 	}
 	switch {
-	case len(able) == 0:
+	case able == 0:
 		return nil, &engine.Error{
 			Kind: engine.InvalidRequest, Status: 400, Param: unsupported,
 			Message: fmt.Sprintf("The parameter %q is not supported by any worker of the model %q.", unsupported, req.Model),
