@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"baton/engine"
@@ -187,7 +188,34 @@ func (c *call) giveUp(now time.Time) *engine.Error {
 		why = fmt.Sprintf("none of the %d workers of the model can be asked", n)
 	}
 	return &engine.Error{Kind: engine.NoWorker, RetryAfter: retryAfter,
-		Err: fmt.Errorf("%s (waited %v)", why, c.r.cfg.WorkerWaitTimeout)}
+		Err: fmt.Errorf("%s (waited %v)%s", why, c.r.cfg.WorkerWaitTimeout, c.reasons(now))}
+}
+
+// maxReasons bounds how many workers an error speaks of.
+const maxReasons = 3
+
+// reasons says of each worker that the request waited for why it is not asked.
+// Where the model has none, those are all that are not attached: each may be one
+// of its workers. r.mu is held.
+func (c *call) reasons(now time.Time) string {
+	var waitedFor []*worker
+	for _, m := range c.members {
+		waitedFor = append(waitedFor, m.w)
+	}
+	if len(c.members) == 0 {
+		waitedFor = slices.DeleteFunc(slices.Clone(c.r.workers), func(w *worker) bool { return w.up != nil })
+	}
+	var b strings.Builder
+	for i, w := range waitedFor {
+		if i == maxReasons {
+			fmt.Fprintf(&b, "; and %d more", len(waitedFor)-i)
+			break
+		}
+		if why := w.reason(now); why != "" {
+			fmt.Fprintf(&b, "; %s: %s", w.spec.ID, why)
+		}
+	}
+	return b.String()
 }
 
 // overloaded returns the error of a request that all workers refused because

@@ -47,6 +47,9 @@ func TestOnlyAGenerationBringsAHungEngineBack(t *testing.T) {
 		f := r.workers["w1"]
 		f.plays(thenSilent(1))
 		r.mustFail(t, request(), engine.Stalled)
+		if r.log.count(`until="a probe generates a token"`) != 1 {
+			t.Errorf("the log does not say what brings it back: %s", r.log)
+		}
 		before := f.count(&f.attaches)
 		time.Sleep(5 * time.Minute) // health is fine all the time
 		r.mustBe(t, "w1", stateInhibited)
@@ -178,6 +181,9 @@ func TestGoodProbeEndsAnInhibitionEarly(t *testing.T) {
 		f := r.workers["w1"]
 		f.plays(thenFails(1, engine.Disconnected))
 		r.mustFail(t, request(), engine.Disconnected)
+		if r.log.count(`until="5s have passed or a probe generates a token"`) != 1 {
+			t.Errorf("the log does not say what brings it back: %s", r.log)
+		}
 		f.plays(tokens(1, 0))
 		time.Sleep(time.Second)
 		r.mustBe(t, "w1", stateReady)

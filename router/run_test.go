@@ -32,7 +32,7 @@ func TestAttachIsRetriedAndLoggedOnce(t *testing.T) {
 		if n := f.count(&f.attaches); n < 30 || n > 40 {
 			t.Errorf("%d calls of Attach in a minute at an interval of 2 s", n)
 		}
-		if n := r.log.count("worker is not attached"); n != 2 {
+		if n := r.log.count("worker is lost; baton keeps trying"); n != 2 {
 			t.Errorf("logged %d times for two workers", n)
 		}
 		r.workers["w2"].do(func() { r.workers["w2"].down = false })
@@ -66,6 +66,12 @@ func TestStartingWorker(t *testing.T) {
 		}
 		if len(other.Models()) != 0 {
 			t.Errorf("models %+v", other.Models())
+		}
+		// Whoever waited in vain for a model is told why its worker is not there.
+		for _, err := range other.Generate(t.Context(), request()) {
+			if !strings.HasSuffix(err.Error(), "; w1: connection refused") {
+				t.Errorf("the failure does not say why: %v", err)
+			}
 		}
 		r.workers["w1"].do(func() { r.workers["w1"].down = false })
 		time.Sleep(2 * time.Second)

@@ -205,7 +205,11 @@ func (r *Router) attachNow(ctx context.Context, w *worker) error {
 	if err != nil {
 		if message := err.Error(); message != w.attachErr {
 			w.attachErr = message
-			r.log.Warn("worker is not attached", "worker", w.spec.ID, "url", w.spec.URL, "err", message)
+			what := "worker is not attached; baton keeps trying"
+			if w.up != nil {
+				what = "worker is lost; baton keeps trying to reach it"
+			}
+			r.log.Warn(what, "worker", w.spec.ID, "url", w.spec.URL, "err", message)
 		}
 		return fmt.Errorf("attach: %w", err)
 	}
@@ -214,7 +218,11 @@ func (r *Router) attachNow(ctx context.Context, w *worker) error {
 	}
 	changed := w.up == nil || !slices.Equal(w.up.Models, up.Models)
 	if changed {
-		r.log.Info("worker attached", "worker", w.spec.ID, "kind", up.Client.Kind(), "models", modelNames(up), "again", w.up != nil)
+		what := "worker attached"
+		if w.up != nil {
+			what = "worker attached again, with other models"
+		}
+		r.log.Info(what, "worker", w.spec.ID, "kind", up.Client.Kind(), "models", modelNames(up))
 	}
 	if changed || w.lost {
 		w.up, w.lost = up, false

@@ -207,9 +207,19 @@ func (r *Router) inhibit(w *worker, e *engine.Error, epoch int, now time.Time) {
 	w.gate, w.until, w.why = g, now.Add(w.step), e
 	w.lost = w.lost || lost
 	w.trial = false
-	r.log.Warn("worker inhibited", "worker", w.spec.ID, "reason", describe(e), "for", w.step,
-		"needs_probe", g == untilProbe, "in_flight", w.inFlight)
+	r.log.Warn("worker inhibited", "worker", w.spec.ID, "reason", describe(e), "until", r.backAfter(w), "in_flight", w.inFlight)
 	w.nudge()
+}
+
+// backAfter says what brings an inhibited worker back. r.mu is held.
+func (r *Router) backAfter(w *worker) string {
+	switch {
+	case w.gate == untilProbe:
+		return "a probe generates a token"
+	case r.cfg.HealthInterval <= 0:
+		return w.step.String() + " have passed"
+	}
+	return w.step.String() + " have passed or a probe generates a token"
 }
 
 // pause leaves a worker alone that said 429 or 503. r.mu is held.

@@ -147,6 +147,10 @@ type fakeFleet []router.ModelStatus
 
 func (f fakeFleet) Models() []router.ModelStatus { return f }
 
+func (f fakeFleet) Workers() []router.WorkerStatus {
+	return []router.WorkerStatus{{ID: "10.0.0.1:8000", Kind: "vllm"}, {ID: "10.0.0.2:8000"}, {ID: "10.0.0.3:8000"}}
+}
+
 var oneModel = fakeFleet{{Name: "m", Ready: 1, Total: 2, ContextLength: 4096, Since: time.Unix(1790000000, 0)}}
 
 // A logBuffer is a log that may be read while others write.

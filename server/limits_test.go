@@ -138,7 +138,8 @@ func TestConcurrencyLimit(t *testing.T) {
 
 type panickingFleet struct{}
 
-func (panickingFleet) Models() []router.ModelStatus { panic("oops") }
+func (panickingFleet) Models() []router.ModelStatus   { panic("oops") }
+func (panickingFleet) Workers() []router.WorkerStatus { panic("oops") }
 
 // A panic before anything is sent is a 500; after it the connection is aborted.
 func TestRecovering(t *testing.T) {

@@ -58,7 +58,8 @@ func appendModel(dst []byte, m router.ModelStatus) []byte {
 
 // health is 200 while any model, or the one that ?model= names, has a worker
 // that can be asked, and 503 otherwise. A model that no worker has reported yet
-// cannot be told from one that will never come, so its answer is 503 too.
+// cannot be told from one that will never come, so its answer is 503 too. Workers
+// that were never attached have no model yet, and are listed beside the models.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	models := s.fleet.Models()
 	if name := r.URL.Query().Get("model"); name != "" {
@@ -87,6 +88,13 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	body := appendString([]byte(`{"status":`), word)
 	body = append(append(body, `,"models":[`...), list...)
+	list = list[:0]
+	for _, w := range s.fleet.Workers() {
+		if w.Kind == "" { // never attached
+			list = appendString(appendComma(list), w.ID)
+		}
+	}
+	body = append(append(body, `],"unattached_workers":[`...), list...)
 	writeJSON(w, status, append(body, "]}"...))
 }
 

@@ -95,6 +95,9 @@ func TestHealth(t *testing.T) {
 	if err := json.Unmarshal(raw, &body); err != nil || body.Status != "ready" || len(body.Models) != 2 || body.Models[0].Workers != 2 {
 		t.Errorf("%v in %s", err, raw)
 	}
+	if !strings.HasSuffix(string(raw), `"unattached_workers":["10.0.0.2:8000","10.0.0.3:8000"]}`) {
+		t.Errorf("workers that never came up: %s", raw)
+	}
 	rig.fleet = fakeFleet([]router.ModelStatus{{Name: "up", Total: 2}})
 	if resp, raw := get(t, ts, "/health"); resp.StatusCode != 503 || !strings.Contains(string(raw), "not ready") {
 		t.Errorf("without workers: %d %s", resp.StatusCode, raw)

@@ -40,9 +40,10 @@ type Generator interface {
 	Generate(ctx context.Context, req *backend.Request) backend.Stream
 }
 
-// A Fleet knows which models have workers.
+// A Fleet knows which models have workers, and which workers there are.
 type Fleet interface {
 	Models() []router.ModelStatus
+	Workers() []router.WorkerStatus
 }
 
 // Config holds the server's settings. A duration or count of 0 is off, except
