@@ -72,7 +72,7 @@ func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker
 		err = withoutKeys(err, a.workerKey())
 	}
 	if a.firstLook(spec.ID) && errors.Is(err, model.ErrOtherTokenizer) {
-		a.failStart(fmt.Errorf("worker %s: %w", spec.ID, err))
+		a.failStart(err)
 	}
 	return w, err
 }
@@ -186,8 +186,8 @@ func (a *attacher) resolveOne(workerID, kind string, m engine.ModelInfo, all []e
 	// llama.cpp counts exactly the tokens of its file; other engines may have rows
 	// more than tokens, to fill up a matrix.
 	if m.VocabSize != 0 && (m.VocabSize < found.VocabSize || kind == config.KindLlamaCPP && m.VocabSize != found.VocabSize) {
-		return foundModel{}, fmt.Errorf("model %q: the worker has %w than %s: its vocabulary has %d tokens, not %d; give the files of the worker's model with %s",
-			public, model.ErrOtherTokenizer, found.Path, m.VocabSize, found.VocabSize, model.PathFlag(public))
+		return foundModel{}, fmt.Errorf("model %q: worker %s has %w than %s: its vocabulary has %d tokens, not %d; give the files of the worker's model with %s",
+			public, workerID, model.ErrOtherTokenizer, found.Path, m.VocabSize, found.VocabSize, model.PathFlag(public))
 	}
 	return foundModel{public: public, own: m.ID, context: m.ContextLength, adapter: m.Parent != "", model: found}, nil
 }

@@ -94,7 +94,7 @@ func TestAttachRefusesAnotherTokenizer(t *testing.T) {
 			worker.ServeHTTP(w, r)
 		})
 		_, _, _, err := attachTo(t, h, model.Options{Paths: map[string]string{"": dir}})
-		want := fmt.Sprintf(`model "sim": the worker has another tokenizer than %s: it makes other tokens of a test text; give the files of the worker's model with --model-path sim=PATH`, dir)
+		want := fmt.Sprintf(`model "sim": worker w:1 has another tokenizer than %s: it makes other tokens of a test text; give the files of the worker's model with --model-path sim=PATH`, dir)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", kind, err, want)
 		}

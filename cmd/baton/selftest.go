@@ -34,8 +34,8 @@ func checkTokenizer(ctx context.Context, link *transport.Link, kind string, f fo
 	if slices.Equal(got, want) {
 		return nil
 	}
-	return fmt.Errorf("model %q: the worker has %w than %s: it makes other tokens of a test text; give the files of the worker's model with %s",
-		f.public, model.ErrOtherTokenizer, f.model.Path, model.PathFlag(f.public))
+	return fmt.Errorf("model %q: worker %s has %w than %s: it makes other tokens of a test text; give the files of the worker's model with %s",
+		f.public, link.WorkerID(), model.ErrOtherTokenizer, f.model.Path, model.PathFlag(f.public))
 }
 
 // workerTokenizes returns the ids that the worker makes of selfTestText. ok is
