@@ -33,6 +33,7 @@ type attempt struct {
 	w      *worker
 	client engine.Client
 	req    engine.Request // as the worker gets it
+	model  string         // its public name
 	epoch  int            // of the worker when the attempt began
 
 	ctx     context.Context // the caller's
@@ -50,6 +51,9 @@ func (a *attempt) run(ctx context.Context, yield func(engine.Delta, error) bool)
 	}
 	if a.tokens == 0 && (failure.Kind == engine.Overloaded || failure.Kind == engine.WorkerMisconfigured) {
 		return failure
+	}
+	if a.suspicious() {
+		failure.Gone = a.r.gone(ctx, a)
 	}
 	yield(engine.Delta{}, failure) // the attempt is out of the books by now
 	return nil
@@ -101,9 +105,13 @@ func (a *attempt) take(d engine.Delta, err error) bool {
 		a.ended = true
 		return false
 	}
-	if !a.finished { // else the client only closes its stream
-		a.watch.restart()
+	if a.finished {
+		return true // the client only closes its stream
 	}
+	if failure := a.drained(); failure != nil {
+		return a.fail(failure)
+	}
+	a.watch.restart()
 	return true
 }
 

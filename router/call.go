@@ -33,6 +33,7 @@ type call struct {
 	roundStart time.Time
 	refusals   map[*worker]*engine.Error // the last one of each
 	attempts   int                       // for the ids
+	paced      bool                      // a moved request has had its turn to start
 }
 
 func newCall(r *Router, req *engine.Request) *call {
@@ -102,6 +103,12 @@ func (c *call) decide(now time.Time) decision {
 		}
 	}
 	if len(available) > 0 {
+		if c.moved() && !c.paced {
+			c.paced = true
+			if start := r.pace(now, len(available)); start.After(now) {
+				return decision{wake: start}
+			}
+		}
 		return decision{attempt: c.begin(c.choose(available))}
 	}
 	if e := c.misconfigured(now); e != nil {
@@ -145,7 +152,7 @@ func (c *call) choose(members []member) member {
 func (c *call) begin(m member) *attempt {
 	w := m.w
 	a := &attempt{r: c.r, w: w, client: m.client, req: *c.req, epoch: w.epoch}
-	a.req.Model = m.own
+	a.model, a.req.Model = c.req.Model, m.own
 	a.req.ID = fmt.Sprintf("%s-r%03d", c.req.ID, c.attempts)
 	c.attempts++
 	c.asked = append(c.asked, w)

@@ -49,5 +49,9 @@
 //
 // All state lies in Router and its workers under one mutex; others get copies.
 // [Router.Run] owns all goroutines, one per worker, except that the timer of a
-// watchdog looks at a port on its own goroutine; its attempt waits for that.
+// watchdog looks at a port on its own goroutine; its attempt waits for that.//
+// An operator's drain (drain.go) takes a worker out and lets its streams move
+// away one by one. Requests that lost their worker start spread in time
+// (pace.go). For a request under suspicion of killing workers the router looks
+// whether they are really gone (gone.go).
 package router

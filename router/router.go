@@ -47,6 +47,8 @@ type Config struct {
 	WorkerWaitTimeout time.Duration // how long a request waits for a worker; 0 = it does not wait
 	InhibitDuration   time.Duration // 0 = failed workers stay in rotation
 	HealthInterval    time.Duration // 0 = no probes, time alone brings workers back
+	DrainTimeout      time.Duration // how long the streams of a drained worker may still run there
+	MoveSpacing       time.Duration // between two starts of moved requests on one worker; 0 = none
 
 	// Dial opens the connection of a look; nil = a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -66,6 +68,8 @@ type Router struct {
 	changed chan struct{}
 	turns   uint64 // numbers the choices of the policy
 	probes  uint64 // numbers the ids of probes
+
+	nextMove time.Time // when the next moved request may start
 }
 
 // New returns a router of the workers that specs name. Nothing is started: Run

@@ -134,12 +134,15 @@ func TestMetrics(t *testing.T) {
 		want := `
 # HELP test_router_workers Workers by state.
 # TYPE test_router_workers gauge
+test_router_workers{state="draining"} 0
 test_router_workers{state="inhibited"} 1
 test_router_workers{state="ready"} 1
 test_router_workers{state="starting"} 0
 test_router_workers{state="suspect"} 0
 # HELP test_worker_state 1 for the state that the worker is in, else 0.
 # TYPE test_worker_state gauge
+test_worker_state{state="draining",worker="w1"} 0
+test_worker_state{state="draining",worker="w2"} 0
 test_worker_state{state="inhibited",worker="w1"} 1
 test_worker_state{state="inhibited",worker="w2"} 0
 test_worker_state{state="ready",worker="w1"} 0

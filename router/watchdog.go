@@ -16,6 +16,8 @@ const (
 	// quietPace times its usual silence between two deltas is what a stream may
 	// take before the router looks.
 	quietPace = 10
+	// stoodStill is how late a timer fires only if the process did not run.
+	stoodStill = time.Second
 	// held is the value of waitingSince while the consumer holds a delta.
 	held = -1
 )
@@ -41,6 +43,7 @@ type watchdog struct {
 
 	mu      sync.Mutex // guards the rest
 	timer   *time.Timer
+	due     time.Duration // when it is to fire, after start
 	stopped bool
 	checks  sync.WaitGroup // a check that runs
 }
@@ -50,7 +53,8 @@ func (d *watchdog) begin(a *attempt) {
 	d.a, d.start = a, time.Now()
 	d.ctx, d.cancel = context.WithCancelCause(a.ctx)
 	d.mu.Lock() // the timer may fire before it is assigned
-	d.timer = time.AfterFunc(d.next(0), d.check)
+	d.due = d.next(0)
+	d.timer = time.AfterFunc(d.due, d.check)
 	d.mu.Unlock()
 	a.r.mu.Lock()
 	a.w.streams[d] = struct{}{}
@@ -98,6 +102,7 @@ func (d *watchdog) check() {
 		return
 	}
 	d.checks.Add(1)
+	d.forgive(time.Since(d.start) - d.due)
 	d.mu.Unlock()
 	defer d.checks.Done()
 
@@ -121,7 +126,18 @@ func (d *watchdog) check() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.stopped && d.verdict.Load() == nil {
-		d.timer.Reset(d.next(d.silence()))
+		wait := d.next(d.silence())
+		d.due = time.Since(d.start) + wait
+		d.timer.Reset(wait)
+	}
+}
+
+// forgive takes time that was nobody's off the silence: if the timer fires much
+// too late, it is we who stood still (a laptop's lid, a paused virtual machine),
+// and what the worker sent meanwhile is still to be read.
+func (d *watchdog) forgive(late time.Duration) {
+	if since := d.waitingSince.Load(); late > stoodStill && since != held {
+		d.waitingSince.CompareAndSwap(since, since+int64(late))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"baton/engine"
@@ -69,6 +70,10 @@ type worker struct {
 	looking  bool      // one look at a time
 	lookedAt time.Time // when the last one ended
 
+	draining bool         // by an operator, until undrained
+	giveUpAt atomic.Int64 // when its streams are to move away, in Unix nanoseconds; 0 = it is not drained
+	gaveUp   time.Time    // when the last one did
+
 	probesGood, probesBad uint64
 	badInARow             int
 }
@@ -97,7 +102,7 @@ func addressOf(rawURL string) string {
 
 // available tells whether a new request may be sent now; a pause is not looked at.
 func (w *worker) available(now time.Time) bool {
-	if w.up == nil || w.lost || w.trial {
+	if w.up == nil || w.lost || w.trial || w.draining {
 		return false
 	}
 	return w.gate == open || w.gate == untilTime && !now.Before(w.until)
@@ -108,7 +113,7 @@ func (w *worker) paused(now time.Time) bool { return now.Before(w.pausedUntil) }
 // reopens returns when time alone will make w available, the zero time if only
 // an event can.
 func (w *worker) reopens() time.Time {
-	if w.up == nil || w.lost || w.trial || w.gate == untilProbe {
+	if w.up == nil || w.lost || w.trial || w.draining || w.gate == untilProbe {
 		return time.Time{}
 	}
 	if w.gate == untilTime && w.until.After(w.pausedUntil) {
@@ -123,12 +128,15 @@ const (
 	stateReady     = "ready"     // may be asked
 	stateSuspect   = "suspect"   // the inhibition is over, one request goes first
 	stateInhibited = "inhibited" // kept out of rotation
+	stateDraining  = "draining"  // taken out of rotation by an operator
 )
 
-var allStates = [...]string{stateStarting, stateReady, stateSuspect, stateInhibited}
+var allStates = [...]string{stateStarting, stateReady, stateSuspect, stateInhibited, stateDraining}
 
 func (w *worker) state(now time.Time) string {
 	switch {
+	case w.draining:
+		return stateDraining
 	case w.up == nil:
 		return stateStarting
 	case w.gate == open:
@@ -142,6 +150,8 @@ func (w *worker) state(now time.Time) string {
 // reason says in one sentence why w is not asked, "" if it is.
 func (w *worker) reason(now time.Time) string {
 	switch w.state(now) {
+	case stateDraining:
+		return "drained by an operator"
 	case stateStarting:
 		if w.attachErr == "" {
 			return "not attached yet"

@@ -1,0 +1,95 @@
+package router
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"baton/engine"
+)
+
+// drainSpacing is the time between two streams that a drained worker gives up:
+// they move one by one, because each costs another worker a prefill.
+const drainSpacing = 20 * time.Millisecond
+
+// Drain takes the worker out of rotation until Undrain, also over its own
+// restart. Its streams may finish for DrainTimeout; then those that can go on
+// elsewhere are ended, one by one, with an error of kind Drained. The others run
+// to their end: a planned stop makes no error. It returns how many requests run
+// there, and false if there is no such worker.
+func (r *Router) Drain(id string) (running int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.worker(id)
+	if w == nil {
+		return 0, false
+	}
+	if !w.draining {
+		w.draining = true
+		w.giveUpAt.Store(time.Now().Add(r.cfg.DrainTimeout).UnixNano())
+		r.log.Info("worker is drained", "worker", id, "in_flight", w.inFlight, "streams_may_run_ms", r.cfg.DrainTimeout.Milliseconds())
+	}
+	return w.inFlight, true
+}
+
+// Undrain brings a drained worker back into rotation. It returns how many
+// requests still run there, and false if there is no such worker.
+func (r *Router) Undrain(id string) (running int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.worker(id)
+	if w == nil {
+		return 0, false
+	}
+	if w.draining {
+		w.draining = false
+		w.giveUpAt.Store(0)
+		r.log.Info("worker is no longer drained", "worker", id, "in_flight", w.inFlight)
+		r.signal()
+	}
+	return w.inFlight, true
+}
+
+// worker returns the worker with this id, or nil. r.mu is held.
+func (r *Router) worker(id string) *worker {
+	i := slices.IndexFunc(r.workers, func(w *worker) bool { return w.spec.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return r.workers[i]
+}
+
+// drained returns the error with which a drained worker gives this stream up
+// now, or nil. It is called between two deltas, when nothing is under way that
+// could be lost.
+func (a *attempt) drained() *engine.Error {
+	giveUpAt := a.w.giveUpAt.Load()
+	if giveUpAt == 0 { // the usual case, which costs a token one load
+		return nil
+	}
+	now := time.Now()
+	if now.UnixNano() < giveUpAt || a.req.Movable == nil || !a.req.Movable() {
+		return nil
+	}
+	a.r.mu.Lock()
+	defer a.r.mu.Unlock()
+	if !a.w.draining || now.Sub(a.w.gaveUp) < drainSpacing || !a.r.elsewhere(a, now) {
+		return nil
+	}
+	a.w.gaveUp = now
+	return a.error(engine.Drained, fmt.Errorf("its worker is drained"))
+}
+
+// elsewhere reports whether another worker could be asked now to go on with the
+// request of a. r.mu is held.
+func (r *Router) elsewhere(a *attempt, now time.Time) bool {
+	s := r.table.models[a.model]
+	if s == nil {
+		return false
+	}
+	need := len(a.req.TokenIDs) + a.tokens + 1
+	return slices.ContainsFunc(s.members, func(m member) bool {
+		return m.w != a.w && m.w.available(now) && !m.w.paused(now) &&
+			(m.contextLength == 0 || m.contextLength >= need) && m.client.Unsupported(&a.req) == ""
+	})
+}

@@ -1,0 +1,264 @@
+package router
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"baton/engine"
+)
+
+func movable() *engine.Request {
+	req := request()
+	req.VocabSize = 0
+	req.Movable = func() bool { return true }
+	return req
+}
+
+func drainConfig() Config {
+	cfg := testConfig
+	cfg.DrainTimeout = 5 * time.Second
+	return cfg
+}
+
+func TestADrainedWorkerGetsNoRequests(t *testing.T) {
+	newRig(t, 2, drainConfig(), func(t *testing.T, r *rig) {
+		if running, ok := r.Drain("w1"); running != 0 || !ok {
+			t.Fatal(running, ok)
+		}
+		r.mustBe(t, "w1", stateDraining)
+		for range 10 {
+			r.mustAnswer(t, request(), "w2")
+		}
+		time.Sleep(time.Minute) // no probe brings it back
+		r.mustBe(t, "w1", stateDraining)
+		r.Undrain("w1")
+		r.mustBe(t, "w1", stateReady)
+		if _, ok := r.Drain("nobody"); ok {
+			t.Error("drained a worker that is not there")
+		}
+		if _, ok := r.Undrain("nobody"); ok {
+			t.Error("undrained a worker that is not there")
+		}
+	})
+}
+
+// A drain is the operator's word: it outlives the death and the return of the
+// worker.
+func TestADrainOutlivesARestart(t *testing.T) {
+	newRig(t, 2, drainConfig(), func(t *testing.T, r *rig) {
+		w := r.workers["w1"]
+		r.Drain("w1")
+		w.do(func() { w.down = true; w.health = &engine.Error{Kind: engine.CannotConnect} })
+		time.Sleep(20 * time.Second)
+		w.do(func() { w.down = false; w.health = nil })
+		time.Sleep(20 * time.Second)
+		r.mustBe(t, "w1", stateDraining)
+		r.mustAnswer(t, request(), "w2")
+	})
+}
+
+// Streams of a drained worker may finish for DrainTimeout, then they are given
+// up one by one.
+func TestStreamsOfADrainedWorker(t *testing.T) {
+	newRig(t, 2, drainConfig(), func(t *testing.T, r *rig) {
+		r.workers["w1"].plays(tokens(1000, 10*time.Millisecond))
+		r.Drain("w2")
+		start := time.Now()
+		var mu sync.Mutex
+		var ended []time.Duration
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				ids, _, e := r.ask(t.Context(), movable())
+				if e == nil || e.Kind != engine.Drained || e.WorkerID != "w1" {
+					t.Errorf("%d ids, %v", len(ids), e)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ended = append(ended, time.Since(start))
+			})
+		}
+		time.Sleep(time.Second)
+		r.Undrain("w2")
+		if running, _ := r.Drain("w1"); running != 4 {
+			t.Errorf("%d run", running)
+		}
+		all.Wait()
+		for i, at := range ended {
+			if at < 6*time.Second || at > 6200*time.Millisecond {
+				t.Errorf("given up after %v", at)
+			}
+			if i > 0 && at-ended[i-1] < drainSpacing {
+				t.Errorf("two given up within %v", at-ended[i-1])
+			}
+		}
+		r.Undrain("w1")
+		r.mustBe(t, "w1", stateReady) // a drain is no failure
+	})
+}
+
+// What cannot go on elsewhere runs to its end.
+func TestADrainBreaksNothing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		workers int
+		req     func() *engine.Request
+		change  func(r *rig)
+	}{
+		{"no other worker", 1, movable, func(*rig) {}},
+		{"the other one is drained too", 2, movable, func(r *rig) { r.Drain("w2") }},
+		{"the other one cannot do it", 2, movable, func(r *rig) { w := r.workers["w2"]; w.do(func() { w.unsupported = "x" }) }},
+		{"nobody would carry it on", 2, func() *engine.Request {
+			req := movable()
+			req.Movable = nil
+			return req
+		}, func(*rig) {}},
+		{"it must not be moved any more", 2, func() *engine.Request {
+			req := movable()
+			req.Movable = func() bool { return false }
+			return req
+		}, func(*rig) {}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			newRig(t, c.workers, drainConfig(), func(t *testing.T, r *rig) {
+				r.workers["w1"].plays(tokens(2000, 10*time.Millisecond))
+				if c.workers == 2 {
+					r.Drain("w2")
+				}
+				done := make(chan int)
+				go func() {
+					ids, finish, e := r.ask(t.Context(), c.req())
+					if e != nil || finish == "" {
+						t.Error(finish, e)
+					}
+					done <- len(ids)
+				}()
+				time.Sleep(time.Second)
+				if c.workers == 2 {
+					r.Undrain("w2")
+				}
+				c.change(r)
+				r.Drain("w1")
+				if n := <-done; n != 2000 {
+					t.Errorf("%d tokens", n)
+				}
+			})
+		})
+	}
+}
+
+func TestMovedRequestsAreSpread(t *testing.T) {
+	cfg := testConfig
+	cfg.MoveSpacing = 20 * time.Millisecond
+	newRig(t, 5, cfg, func(t *testing.T, r *rig) {
+		moved := func() *engine.Request {
+			req := request()
+			req.Avoid = []string{"w1"}
+			req.TokenIDs, req.Carried = append(req.TokenIDs, 4), 1
+			return req
+		}
+		for id := range r.workers {
+			r.workers[id].plays(tokens(100, 100*time.Millisecond))
+		}
+		start := time.Now()
+		lone := moved()
+		r.ask(t.Context(), lone)
+		if at := lone.Trace.Attempts[0].Start.Sub(start); at != 0 {
+			t.Errorf("a lone stream started after %v", at)
+		}
+		start = time.Now()
+		var mu sync.Mutex
+		on := map[string]int{}
+		var last time.Duration
+		var all sync.WaitGroup
+		for range 40 {
+			all.Go(func() {
+				req := moved()
+				r.ask(t.Context(), req)
+				mu.Lock()
+				defer mu.Unlock()
+				on[req.Trace.Attempts[0].WorkerID]++
+				last = max(last, req.Trace.Attempts[0].Start.Sub(start))
+			})
+		}
+		all.Wait()
+		for id, n := range on {
+			if n > 13 || id == "w1" {
+				t.Errorf("%s got %d of 40 streams", id, n)
+			}
+		}
+		if last < 150*time.Millisecond || last > 250*time.Millisecond {
+			t.Errorf("the last one started after %v", last)
+		}
+	})
+}
+
+// A death counts against a request only if the worker is really gone, and the
+// ones before it are.
+func TestGone(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		down   []string
+		kind   engine.Kind
+		tokens int
+		gone   bool
+	}{
+		{"both are gone", []string{"w1", "w2"}, engine.Disconnected, 0, true},
+		{"this one lives", []string{"w1"}, engine.Disconnected, 0, false},
+		{"the other one lives", []string{"w2"}, engine.Disconnected, 0, false},
+		{"the engine said so", []string{"w1"}, engine.EngineShutdown, 0, true},
+		{"there was a token", []string{"w1", "w2"}, engine.Disconnected, 1, false},
+		{"another failure", []string{"w1", "w2"}, engine.EngineError, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			newRig(t, 2, passive(), func(t *testing.T, r *rig) {
+				r.workers["w2"].plays(thenFails(c.tokens, c.kind))
+				r.Drain("w1")
+				for _, id := range c.down {
+					w := r.workers[id]
+					w.do(func() { w.down = true })
+				}
+				req := request()
+				req.Suspects = []string{"w1"}
+				e := r.mustFail(t, req, c.kind)
+				if e.Gone != c.gone {
+					t.Errorf("gone: %v", e.Gone)
+				}
+				for _, w := range r.workers {
+					w.do(func() { w.down = false })
+				}
+			})
+		})
+	}
+	t.Run("nobody looks without suspects", func(t *testing.T) {
+		newRig(t, 1, passive(), func(t *testing.T, r *rig) {
+			r.workers["w1"].plays(thenFails(0, engine.Disconnected))
+			r.mustFail(t, request(), engine.Disconnected)
+			if n := r.workers["w1"].count(&r.workers["w1"].dials); n != 0 {
+				t.Errorf("%d looks", n)
+			}
+		})
+	})
+}
+
+// When the process itself stood still, the timers fire late at once, and the
+// workers are not to blame.
+func TestAPauseOfTheMachineIsNoSilence(t *testing.T) {
+	d := &watchdog{start: time.Now().Add(-time.Hour)}
+	d.waitingSince.Store(int64(time.Second))
+	before := d.silence()
+	d.forgive(stoodStill / 2)
+	if after := d.silence(); after < before {
+		t.Errorf("forgave a late timer: %v, then %v", before, after)
+	}
+	d.forgive(50 * time.Minute)
+	if left := before - d.silence(); left < 49*time.Minute {
+		t.Errorf("took %v off the silence", left)
+	}
+	d.waitingSince.Store(held)
+	d.forgive(time.Hour)
+	if d.silence() != 0 {
+		t.Error("a silence while the consumer holds the delta")
+	}
+}

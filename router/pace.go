@@ -1,0 +1,19 @@
+package router
+
+import "time"
+
+// pace returns when a request that lost its worker may start on another one.
+// After the death of a worker with many streams the survivors get them spread in
+// time: MoveSpacing apart on each of them. A lone stream starts at once. r.mu is
+// held.
+func (r *Router) pace(now time.Time, survivors int) time.Time {
+	start := now
+	if r.nextMove.After(now) {
+		start = r.nextMove
+	}
+	r.nextMove = start.Add(r.cfg.MoveSpacing / time.Duration(survivors))
+	return start
+}
+
+// moved reports whether the request comes from another worker.
+func (c *call) moved() bool { return len(c.req.Avoid) > 0 || c.req.Carried > 0 }
