@@ -222,6 +222,23 @@ func TestWorkerThatRefusesTheKey(t *testing.T) {
 	}
 }
 
+// Behind https there must be a worker whose certificate this machine's authorities
+// have signed; what else answers there gets no key.
+func TestWorkerOfAnUnknownAuthority(t *testing.T) {
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte("w0rker"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("it was asked, with %v", r.Header)
+	}))
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	defer s.Close()
+	_, log := serveHere(t, "--worker", s.URL, "--worker-api-key-file", keyFile, "--model-path", modelFolder(t))
+	log.await(t, `worker is not attached.*certificate`)
+}
+
 func TestWithoutKeys(t *testing.T) {
 	if err := withoutKeys(nil, "k3y"); err != nil {
 		t.Error(err)

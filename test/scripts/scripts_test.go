@@ -49,6 +49,9 @@ func TestScripts(t *testing.T) {
 			"ended":    ended,
 			"await":    await,
 			"occupy":   occupy,
+			"certs":    makeCerts,
+			"knock":    knock,
+			"guard":    guard,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "windows" {
