@@ -86,8 +86,8 @@ func newServe() *Serve {
 	c.settings = []*setting{
 		section("Workers and models"),
 		list(&c.Workers, parseWorker, "worker", "[KIND=]URL",
-			"a worker's address; KIND is "+orList(kinds)+", without it the worker is asked",
-			"[KIND=]http://host:port, where KIND is "+orList(kinds)),
+			"a worker's address; KIND, which is "+orList(kinds)+", is needed only for a worker that does not say what it is",
+			"[KIND=]http://host:port or [KIND=]https://host:port, where KIND is "+orList(kinds)+"; without a port it is 80 or 443"),
 		list(&c.ModelPaths, parseModelPath, "model-path", "[NAME=]PATH",
 			"the folder or .gguf file with the tokenizer and the chat template of the model with public name NAME; without NAME, of every model that has no path of its own",
 			"[NAME=]PATH"),

@@ -18,10 +18,11 @@ import (
 // An attacher finds out what is behind a worker's address: which engine, which
 // models, and what the frontend must know in order to tokenize for them.
 type attacher struct {
-	kinds          map[string]string // by worker id; "" = ask the worker
+	kinds          map[string]string // by worker id, as stated; "" = not stated
 	connectTimeout time.Duration
 	models         *model.Set
 	groups         *groups
+	flagNames      *flagNames
 	log            *slog.Logger
 	onModel        func(name string) // told of every model before its first request
 	workerKey      func() string     // nil = workers get none
@@ -37,6 +38,7 @@ func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attach
 		connectTimeout: cfg.ConnectTimeout,
 		models:         models,
 		groups:         newGroups(log),
+		flagNames:      newFlagNames(cfg, log),
 		log:            log,
 		failStart:      func(error) {},
 		looked:         make(map[string]bool),
@@ -68,6 +70,7 @@ func (a *attacher) checkingStart(run func(context.Context) error) func(context.C
 // attach implements router.Attach.
 func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker, error) {
 	w, err := a.find(ctx, spec)
+	a.flagNames.looked(spec.ID, err == nil, time.Now())
 	if err != nil && a.workerKey != nil {
 		err = withoutKeys(err, a.workerKey())
 	}
@@ -180,6 +183,7 @@ func (a *attacher) resolveOne(workerID, kind string, m engine.ModelInfo, all []e
 		}
 	}
 	public, found, err := a.models.Resolve(workerID, m.ID, hint)
+	a.flagNames.saw(m.ID, public)
 	if err != nil {
 		return foundModel{}, err
 	}

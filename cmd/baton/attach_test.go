@@ -61,7 +61,7 @@ func TestAttach(t *testing.T) {
 			if want := []router.Model{{Name: "public", Own: "own", ContextLength: 512}}; !reflect.DeepEqual(w.Models, want) {
 				t.Errorf("models %+v, want %+v", w.Models, want)
 			}
-			if !reflect.DeepEqual(names, []string{"public"}) || !strings.Contains(log, "model=public worker=w:1 called_there=own workers=1") {
+			if !reflect.DeepEqual(names, []string{"public"}) || !strings.Contains(log, "model=public worker=w:1 name_at_worker=own workers=1") {
 				t.Errorf("names %q, log %s", names, log)
 			}
 		})

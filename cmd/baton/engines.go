@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"baton/config"
@@ -13,14 +14,18 @@ import (
 	"baton/model"
 )
 
-// identify asks a worker what it is and what it serves. kind is its engine, ""
-// if the worker is to be asked for that too.
-func identify(ctx context.Context, link *transport.Link, kind string) (engine.Client, engine.Info, error) {
-	if kind == "" {
-		var err error
-		if kind, err = detect.Kind(ctx, link); err != nil {
-			return nil, engine.Info{}, err
-		}
+// identify asks a worker what it is and what it serves. stated is the engine
+// that --worker names, "" for none; it counts where the worker cannot be
+// recognised, and must not contradict it.
+func identify(ctx context.Context, link *transport.Link, stated string) (engine.Client, engine.Info, error) {
+	kind, err := detect.Kind(ctx, link)
+	switch {
+	case stated != "" && errors.Is(err, detect.ErrNotAnEngine):
+		kind = stated
+	case err != nil:
+		return nil, engine.Info{}, err
+	case stated != "" && kind != stated:
+		return nil, engine.Info{}, fmt.Errorf("this is a %s server, not %s; leave out %q before its address", engineNames[kind], engineNames[stated], stated+"=")
 	}
 	client, err := newClient(kind, link)
 	if err != nil {
@@ -28,6 +33,14 @@ func identify(ctx context.Context, link *transport.Link, kind string) (engine.Cl
 	}
 	info, err := client.Probe(ctx)
 	return client, info, err
+}
+
+// engineNames are the engines as people write them.
+var engineNames = map[string]string{
+	detect.VLLM:     "vLLM",
+	detect.LlamaCpp: "llama.cpp",
+	detect.SGLang:   "SGLang",
+	detect.TRTLLM:   "TensorRT-LLM",
 }
 
 // newClient makes the client of a worker. A new engine is a new case.
@@ -38,7 +51,7 @@ func newClient(kind string, link *transport.Link) (engine.Client, error) {
 	case config.KindLlamaCPP:
 		return llamacpp.New(link, llamacpp.Options{}), nil
 	}
-	return nil, fmt.Errorf("the worker is a %s server, which this version does not speak with", kind)
+	return nil, fmt.Errorf("the worker is a %s server, which this version does not speak with", engineNames[kind])
 }
 
 // withModel gives a client what it must know of the model that the probe found:

@@ -48,7 +48,7 @@ func (g *groups) add(workerID string, f foundModel) {
 	if known {
 		return
 	}
-	g.log.Info("model has a worker", "model", f.public, "worker", workerID, "called_there", f.own,
+	g.log.Info("model has a worker", "model", f.public, "worker", workerID, "name_at_worker", f.own,
 		"workers", len(of.workers), "tokenizer", f.model.Path)
 	if !f.adapter {
 		g.hint(f.public)
