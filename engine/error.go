@@ -98,6 +98,13 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// ErrExhausted is in the chain of the error of a request that could not be sent
+// because this process or machine is at a limit of its own: descriptors, ports,
+// memory. The request has not reached the worker, and the worker is not to blame.
+// The kind is Overloaded: the request is tried again a moment later, without using
+// up a migration, and the client is told to come back if that does not help in time.
+var ErrExhausted = errors.New("this machine is at its limits")
+
 // AsError returns err as an *Error. What is none becomes one of kind Internal,
 // so that tables above never meet a foreign error.
 func AsError(err error) *Error {

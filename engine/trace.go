@@ -34,8 +34,9 @@ type Attempt struct {
 	ID       string // the worker-visible request id
 	WorkerID string
 	Start    time.Time
-	Tokens   int    // ids that it delivered
-	Err      *Error // how it failed; nil while it runs and after a success
+	End      time.Time // zero while it runs
+	Tokens   int       // ids that it delivered
+	Err      *Error    // how it failed; nil while it runs and after a success
 
 	// Set if the request was moved to this attempt (a refused request that
 	// goes on to the next worker was not moved).

@@ -67,7 +67,7 @@ func (a *attempt) stream(ctx context.Context, yield func(engine.Delta, error) bo
 	a.watch.begin(a)
 	defer func() {
 		a.watch.stop()
-		a.trace.Tokens, a.trace.Err = a.tokens, a.failure
+		a.trace.Tokens, a.trace.Err, a.trace.End = a.tokens, a.failure, time.Now()
 		a.r.end(a)
 	}()
 	a.client.Generate(a.watch.ctx, &a.req)(a.take)
@@ -177,7 +177,7 @@ func (r *Router) end(a *attempt) {
 		w.step = 0
 	}
 	if failure != nil {
-		if failure.Kind == engine.Overloaded {
+		if failure.Kind == engine.Overloaded && !errors.Is(failure, engine.ErrExhausted) {
 			w.pause(failure, now)
 		}
 		r.inhibit(w, failure, a.epoch, now)

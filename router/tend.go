@@ -321,7 +321,7 @@ func (r *Router) checked(w *worker, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.count(err)
-	if err == nil || w.inFlight > 0 || w.gate != open {
+	if err == nil || w.inFlight > 0 || w.gate != open || errors.Is(err, engine.ErrExhausted) {
 		w.badInARow = 0
 		return
 	}

@@ -148,6 +148,8 @@ func (r *Response) roundTripError(err error) *engine.Error {
 	r.mu.Unlock()
 	var netErr net.Error
 	switch {
+	case conn == nil && isExhaustion(err):
+		return r.link.wrap(engine.Overloaded, fmt.Errorf("%w: %w", engine.ErrExhausted, err))
 	case conn == nil && errors.As(err, &netErr) && netErr.Timeout():
 		return r.link.wrap(engine.ConnectionTimeout, err)
 	case conn == nil:
