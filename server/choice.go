@@ -118,6 +118,7 @@ func (c *choice) observe() {
 // sawToken is called at the first token of each choice, after the call's start.
 func (c *call) sawToken(after time.Duration) {
 	c.firstToken.Do(func() {
+		c.toFirstToken = after
 		c.model.queued.Dec()
 		c.model.firstToken.Observe(after.Seconds())
 	})

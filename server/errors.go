@@ -86,6 +86,9 @@ func publicError(e *engine.Error, attempts int, notMoved engine.NotMoved, overlo
 		}
 		return out
 	case engine.Overloaded:
+		if errors.Is(e.Err, engine.ErrExhausted) {
+			info.message = "The server can make no more connections to its workers at the moment"
+		}
 		if e.Status == http.StatusTooManyRequests {
 			out.Status = e.Status
 		}

@@ -54,7 +54,8 @@ type call struct {
 	ep     *endpoint
 	ids    requestIDs
 	start  time.Time
-	debug  bool // the client wants to know how its answer came about
+	from   *http.Request // for the records of its end
+	debug  bool          // the client wants to know how its answer came about
 	cancel context.CancelCauseFunc
 
 	// Known once the request is prepared.
@@ -64,7 +65,8 @@ type call struct {
 
 	guessedStream bool // of a request that was refused
 
-	firstToken sync.Once // of any choice
+	firstToken   sync.Once // of any choice
+	toFirstToken time.Duration
 }
 
 // generate answers a request of the generation API.
@@ -77,6 +79,7 @@ func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 			ep:     ep,
 			ids:    requestIDsOf(r.Context()),
 			start:  time.Now(),
+			from:   r,
 			debug:  r.Header.Get(debugHeader) == "1",
 			cancel: cancel,
 		}
@@ -260,6 +263,7 @@ func (c *call) refuse(w http.ResponseWriter, e *openai.Error) {
 		c.model = c.server.metrics.unknown()
 	}
 	c.model.count(c.ep.label, c.requestType(), errorType(e.Status))
+	c.record(e.Status, refusalCode(e))
 	c.server.log.Debug("request refused", c.logArgs(slog.Int("status", e.Status), slog.String("code", e.Code))...)
 	if e.Status == statusClientClosedRequest {
 		c.server.metrics.disconnected.Inc()
@@ -272,6 +276,7 @@ func (c *call) refuse(w http.ResponseWriter, e *openai.Error) {
 func (c *call) conclude(failure *engine.Error) {
 	if failure == nil {
 		c.model.count(c.ep.label, c.requestType(), "")
+		c.record(http.StatusOK, "ok")
 		c.server.log.Debug("request finished", c.logArgs(slog.Int("status", http.StatusOK))...)
 		return
 	}
@@ -282,6 +287,7 @@ func (c *call) conclude(failure *engine.Error) {
 		c.model.cancelled(c.ep.label, c.requestType())
 	}
 	c.model.count(c.ep.label, c.requestType(), errorType(status))
+	c.record(status, failure.Kind.String())
 	args := c.logArgs(slog.Int("status", status), slog.String("kind", failure.Kind.String()))
 	if worker := cmp.Or(failure.WorkerID, c.lastWorker()); worker != "" {
 		args = append(args, slog.String("worker", worker))
@@ -299,6 +305,9 @@ func (c *call) conclude(failure *engine.Error) {
 	level := slog.LevelWarn
 	if failure.Kind == engine.InvalidRequest && c.migrations() == 0 {
 		level = slog.LevelDebug // the client's mistake, and nothing was lost
+	}
+	if list := c.attemptRecords(); len(list) > 0 {
+		args = append(args, slog.Any("trace", list))
 	}
 	c.server.log.Log(context.Background(), level, "request failed", args...)
 }

@@ -13,6 +13,7 @@ import (
 	"baton/openai"
 	"baton/preprocess"
 	"baton/router"
+	"baton/tracing"
 )
 
 // A Server answers the public API. Its methods may be called from any goroutine.
@@ -57,6 +58,8 @@ type Config struct {
 	OverloadStatus        int // of a final overload; 0 = 429 or 503, as the workers said
 	MetricsNamespace      string
 	Version               string
+	AccessLog             bool            // one record per request of the generation API
+	Tracer                *tracing.Tracer // nil = no traces
 
 	// KnowsKey reports whether a client's key is good; nil = none is needed. It is
 	// called from any goroutine, and takes the same time whatever the key is.

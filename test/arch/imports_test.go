@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"migration": {"engine"},
 	"router":    {"engine"},
 	"backend":   {"engine", "tokenizer"},
+	"tracing":   {"engine"},
 
 	"engine/frame":      {},
 	"engine/transport":  {"engine", "sse"},
@@ -38,7 +39,7 @@ var allowed = map[string][]string{
 	"engine/sim":        {"engine", "tokenizer"},
 
 	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer"},
-	"server":     {"engine", "backend", "preprocess", "openai", "sse", "router"},
+	"server":     {"engine", "backend", "preprocess", "openai", "sse", "router", "tracing"},
 	"cmd/baton":  nil, // the only place that knows every package
 }
 
