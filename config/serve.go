@@ -45,6 +45,7 @@ type Serve struct {
 	MetricsPrefix string
 	LogLevel      string // debug, info, warn or error
 	LogFormat     string // text or json
+	AccessLog     bool   // one record per request
 
 	File       string // the configuration file; "" = none
 	DumpConfig bool   // print the configuration instead of serving
@@ -157,6 +158,8 @@ func newServe() *Serve {
 			"the first part of the metrics' names", "letters, digits and _, not beginning with a digit"),
 		choice(&c.LogLevel, "info", []string{"debug", "info", "warn", "error"}, "log-level", "what is logged", nil),
 		choice(&c.LogFormat, "text", []string{"text", "json"}, "log-format", "how it is logged", nil),
+		boolean(&c.AccessLog, "access-log",
+			"one record (info) for each request of the generation API: ids, model, status, tokens, attempts and times, nothing of prompts or answers"),
 
 		section("Configuration"),
 		commandOnly(text(&c.File, "", parseFileName, "config", "FILE",

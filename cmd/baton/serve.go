@@ -20,6 +20,7 @@ import (
 	"baton/preprocess"
 	"baton/router"
 	"baton/server"
+	"baton/tracing"
 )
 
 // runServe is `baton serve`.
@@ -50,6 +51,12 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 		return err
 	}
 	defer listener.Close()
+	limitMemory(log)
+	tracer, err := tracing.New(stop, version, log)
+	if err != nil {
+		return err
+	}
+	defer endTraces(tracer, log)
 	models, err := model.NewSet(modelOptions(cfg))
 	if err != nil {
 		return err
@@ -63,7 +70,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 	tokens := migration.New(workers, migration.Config{Limit: cfg.MigrationLimit, MaxSeqLen: cfg.MigrationMaxSeqLen}, log, reg, cfg.MetricsPrefix)
 	text := backend.New(tokens)
 	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
-	api := server.New(prepare, text, workers, serverConfig(cfg, doors), log, reg, reg)
+	api := server.New(prepare, text, workers, serverConfig(cfg, doors, tracer), log, reg, reg)
 
 	// The series of a model exist, at 0, from the moment that it is known.
 	found.onModel = func(name string) {
@@ -75,7 +82,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 	}
 	sayWhatMatters(cfg, listener.Addr().String(), log)
 	sayDoors(cfg, log)
-	return serveUntilStopped(stop, doors.behind(listener), api.Handler(), api, found.checkingStart(workers.Run), cfg, log)
+	return serveUntilStopped(stop, doors.behind(patient(listener, log)), api.Handler(), api, found.checkingStart(workers.Run), cfg, log)
 }
 
 // sayWhatMatters is the start of the log.
@@ -150,7 +157,7 @@ func policy(mode string) router.Policy {
 	panic(fmt.Sprintf("router mode %q", mode)) // config lets no other through
 }
 
-func serverConfig(cfg *config.Serve, doors *doors) server.Config {
+func serverConfig(cfg *config.Serve, doors *doors, tracer *tracing.Tracer) server.Config {
 	return server.Config{
 		SSEKeepAliveInterval:  cfg.KeepAliveInterval,
 		WriteTimeout:          cfg.WriteTimeout,
@@ -160,6 +167,8 @@ func serverConfig(cfg *config.Serve, doors *doors) server.Config {
 		OverloadStatus:        cfg.OverloadStatus,
 		MetricsNamespace:      cfg.MetricsPrefix,
 		Version:               version,
+		AccessLog:             cfg.AccessLog,
+		Tracer:                tracer,
 		KnowsKey:              doors.knowsKey,
 		CORSOrigins:           origins(cfg),
 	}
