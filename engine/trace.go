@@ -1,14 +1,31 @@
 package engine
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // A Trace is the notebook of one request: which workers were asked, how each
 // attempt ended. The router writes an entry per attempt, the migration operator
 // adds what a move was; both run on the goroutine that ranges over the stream,
-// and whoever made the Trace reads it on that goroutine too, so it has no lock.
+// and whoever made the Trace reads it on that goroutine too, so its fields have
+// no lock. Others may ask for its Progress, of which a token changes nothing.
+//
+// A Trace must not be copied. All methods work on a nil Trace.
 type Trace struct {
 	Attempts []Attempt
 	NotMoved NotMoved // why the failure that ended the request, which called for a move, got none; "" = it called for none
+
+	mu       sync.Mutex // guards progress
+	progress Progress
+}
+
+// Progress is what anyone may know of a request while it runs.
+type Progress struct {
+	WorkerID   string // where it runs; "" = it waits for a worker
+	Attempts   int
+	Migrations int
+	Moving     bool // its worker failed, and the next one has not delivered anything yet
 }
 
 // NotMoved is a reason not to move a request to another worker.
@@ -52,7 +69,38 @@ func (t *Trace) Begin(id, workerID string) *Attempt {
 		return &Attempt{}
 	}
 	t.Attempts = append(t.Attempts, Attempt{ID: id, WorkerID: workerID, Start: time.Now()})
+	t.note(func(p *Progress) { p.WorkerID, p.Attempts = workerID, len(t.Attempts) })
 	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// End notes that the newest attempt runs no more.
+func (t *Trace) End() { t.note(func(p *Progress) { p.WorkerID = "" }) }
+
+// SetMoving notes that a move is under way, or no longer.
+func (t *Trace) SetMoving(moving bool) { t.note(func(p *Progress) { p.Moving = moving }) }
+
+// Moved notes that the request was moved to the newest attempt, and how many
+// tokens it was given along.
+func (t *Trace) Moved(kind MigrationType, carried int) {
+	if a := t.Last(); a != nil {
+		a.Migration, a.Carried = kind, carried
+		t.note(func(p *Progress) { p.Migrations++ })
+	}
+}
+
+func (t *Trace) note(change func(*Progress)) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.progress)
+}
+
+// Progress may be called from any goroutine.
+func (t *Trace) Progress() (p Progress) {
+	t.note(func(now *Progress) { p = *now })
+	return p
 }
 
 // Last returns the newest attempt, or nil.
@@ -63,7 +111,8 @@ func (t *Trace) Last() *Attempt {
 	return &t.Attempts[len(t.Attempts)-1]
 }
 
-// Migrations counts the moves.
+// Migrations counts the moves. Unlike Progress it belongs to the goroutine that
+// ranges over the stream.
 func (t *Trace) Migrations() int {
 	n := 0
 	if t != nil {

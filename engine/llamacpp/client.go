@@ -155,7 +155,7 @@ func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
 		case err != nil:
 			return engine.Delta{}, a.resp.ReadError(err)
 		case string(event.Name) == "error":
-			return engine.Delta{}, errorFrame(link, parseBareComplaint(event.Data), a.predicted)
+			return engine.Delta{}, errorFrame(link, parseBareComplaint(link, event.Data), a.predicted)
 		case string(event.Data) == "[DONE]":
 			return engine.Delta{}, link.Error(engine.Disconnected, "the stream ended with [DONE] and no final event")
 		case len(event.Data) == 0:
@@ -165,7 +165,7 @@ func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
 			return engine.Delta{}, link.Error(engine.ProtocolError, "%w", err)
 		}
 		if a.frame.failed {
-			complaint, _ := transport.ParseComplaint(event.Data)
+			complaint, _ := link.ParseComplaint(event.Data)
 			return engine.Delta{}, errorFrame(link, complaint, a.predicted)
 		}
 		delta, fault := a.take(ctx)

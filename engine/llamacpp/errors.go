@@ -55,10 +55,10 @@ func blameRequest(err *engine.Error, c transport.Complaint) {
 
 // parseBareComplaint reads the "error: {…}" lines of old servers, which hold the
 // error object with or without an object around it.
-func parseBareComplaint(data []byte) transport.Complaint {
-	if c, ok := transport.ParseComplaint(data); ok {
+func parseBareComplaint(link *transport.Link, data []byte) transport.Complaint {
+	if c, ok := link.ParseComplaint(data); ok {
 		return c
 	}
-	c, _ := transport.ParseComplaint([]byte(`{"error":` + string(data) + `}`))
+	c, _ := link.ParseComplaint([]byte(`{"error":` + string(data) + `}`))
 	return c
 }

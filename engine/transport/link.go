@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"baton/engine"
@@ -63,6 +64,9 @@ type Link struct {
 	apiKey   func() string
 	kept     *http.Transport // keeps connections
 	fresh    *http.Transport // a new connection for every request
+
+	keysMu   sync.Mutex // guards sentKeys
+	sentKeys []string
 }
 
 // New returns a Link. It does not connect.
@@ -182,6 +186,7 @@ func (l *Link) header() http.Header {
 	header := http.Header{"User-Agent": {"baton"}}
 	if l.apiKey != nil {
 		if key := l.apiKey(); key != "" {
+			l.noteKey(key)
 			header.Set("Authorization", "Bearer "+key)
 		}
 	}
@@ -224,7 +229,7 @@ func (l *Link) send(ctx context.Context, via *http.Transport, method, path strin
 
 // wrap makes an Error of this worker.
 func (l *Link) wrap(kind engine.Kind, err error) *engine.Error {
-	return &engine.Error{Kind: kind, WorkerID: l.workerID, Err: err}
+	return &engine.Error{Kind: kind, WorkerID: l.workerID, Err: l.blotError(err)}
 }
 
 // Error makes an Error of this worker.

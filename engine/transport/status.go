@@ -28,8 +28,9 @@ type Complaint struct {
 	Code    int // 0 = none, or not a number
 }
 
-// ParseComplaint reads an error object. It reports false if data is none.
-func ParseComplaint(data []byte) (Complaint, bool) {
+// ParseComplaint reads an error object of the worker. It reports false if data is
+// none.
+func (l *Link) ParseComplaint(data []byte) (Complaint, bool) {
 	var outer struct {
 		Error  json.RawMessage `json:"error"`
 		Detail json.RawMessage `json:"detail"`
@@ -44,14 +45,14 @@ func ParseComplaint(data []byte) (Complaint, bool) {
 	case len(outer.Error) > 0 && string(outer.Error) != "null":
 		var inner wireComplaint
 		if json.Unmarshal(outer.Error, &text) == nil {
-			return Complaint{Message: shorten(text)}, true
+			return Complaint{Message: shorten(l.blot(text))}, true
 		}
 		_ = json.Unmarshal(outer.Error, &inner) // an error of a strange form is one all the same
-		return inner.complaint(), true
+		return inner.complaint(l), true
 	case outer.Object == "error":
-		return outer.complaint(), true
+		return outer.complaint(l), true
 	case len(outer.Detail) > 0:
-		return Complaint{Message: shorten(detailText(outer.Detail))}, true
+		return Complaint{Message: shorten(l.blot(detailText(outer.Detail)))}, true
 	}
 	return Complaint{}, false
 }
@@ -82,11 +83,11 @@ type wireComplaint struct {
 	Code    any `json:"code"`
 }
 
-func (w wireComplaint) complaint() Complaint {
+func (w wireComplaint) complaint(l *Link) Complaint {
 	message, _ := w.Message.(string)
 	kind, _ := w.Type.(string)
 	param, _ := w.Param.(string)
-	c := Complaint{Message: shorten(message), Type: kind, Param: param}
+	c := Complaint{Message: shorten(l.blot(message)), Type: l.blot(kind), Param: l.blot(param)}
 	switch code := w.Code.(type) {
 	case float64:
 		c.Code = int(min(max(code, 0), 999))
@@ -125,7 +126,7 @@ func (r *Response) StatusErrorComplaint() (*engine.Error, Complaint) {
 	if cause := engine.CauseOf(r.caller); cause != nil {
 		return cause, Complaint{}
 	}
-	complaint, _ := ParseComplaint(body)
+	complaint, _ := r.link.ParseComplaint(body)
 	err := r.link.Refusal(r.Status, complaint)
 	err.RetryAfter = retryAfter(r.Header.Get("Retry-After"))
 	return err, complaint

@@ -132,7 +132,7 @@ func (a *answer) read() (engine.Delta, *engine.Error) {
 		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
 	}
 	if a.frame.failed {
-		complaint, _ := transport.ParseComplaint(event.Data)
+		complaint, _ := a.link.ParseComplaint(event.Data)
 		return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
 	}
 	if a.frame.textOnly {
