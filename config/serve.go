@@ -134,7 +134,7 @@ func newServe() *Serve {
 		optional(integer(&c.OverloadStatus, 0, 400, 599, "http-overload-status-code",
 			"the HTTP status when every worker is overloaded; unset = 429 if every worker said so, else 503")),
 		duration(&c.LameDuck, 5*time.Second, "lame-duck",
-			"after SIGTERM, /health says 503 at once but requests are still served for so long, because load balancers need a moment"),
+			"after SIGTERM, or Ctrl-C while a request runs, /health says 503 at once but requests are still served for so long, because load balancers need a moment; a second signal ends the process at once"),
 		duration(&c.ShutdownTimeout, 30*time.Second, "shutdown-timeout",
 			"then new requests get 503 and running ones have so long to finish; 0 = they are ended at once").or("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", seconds),
 

@@ -171,13 +171,6 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// count is how many requests are being answered.
-func (r *running) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.calls)
-}
-
 // A rig is a server with its fakes and where it can be looked at.
 type rig struct {
 	*Server

@@ -18,6 +18,9 @@ import (
 // endGrace is how long ended requests have to tell their clients.
 const endGrace = 5 * time.Second
 
+// Running returns how many requests of the generation API are being answered.
+func (s *Server) Running() int { return s.running.count() }
+
 // BeginShutdown makes /health say 503. Requests are still served.
 func (s *Server) BeginShutdown() { s.running.stop(false) }
 
@@ -93,6 +96,12 @@ func (r *running) isStopping() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stopping
+}
+
+func (r *running) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.calls)
 }
 
 // wait returns true when nothing runs, false when ctx ended before.

@@ -29,6 +29,7 @@ const (
 
 // A stopper is what the end of the process needs of the API server.
 type stopper interface {
+	Running() int                  // requests that are being answered
 	BeginShutdown()                // /health says 503
 	Drain(ctx context.Context) int // new requests get 503; waits, then ends what runs
 }
@@ -83,7 +84,7 @@ func serveUntilStopped(stop context.Context, l net.Listener, handler http.Handle
 		defer cancel()
 		select {
 		case <-stop.Done():
-			stopInSteps(ctx, api, cfg, log)
+			stopInSteps(ctx, context.Cause(stop), api, cfg, log)
 		case <-ctx.Done():
 		}
 		return closeServer(server)
@@ -92,12 +93,20 @@ func serveUntilStopped(stop context.Context, l net.Listener, handler http.Handle
 }
 
 // stopInSteps lets load balancers look elsewhere while requests are still
-// served, then refuses new ones and waits for those that run.
-func stopInSteps(ctx context.Context, api stopper, cfg *config.Serve, log *slog.Logger) {
-	log.Info("stopping; a second signal ends the process at once",
-		"lame_duck", cfg.LameDuck, "shutdown_timeout", cfg.ShutdownTimeout)
+// served, then refuses new ones and waits for those that run. Whoever presses
+// Ctrl-C while nothing runs has no load balancer and does not wait.
+func stopInSteps(ctx context.Context, why error, api stopper, cfg *config.Serve, log *slog.Logger) {
+	lameDuck := cfg.LameDuck
+	if why == errInterrupted && api.Running() == 0 {
+		lameDuck = 0
+	}
+	message := "stopping; a second signal ends the process at once"
+	if lameDuck > 0 {
+		message = fmt.Sprintf("stopping in %v (lame duck); a second signal ends the process at once", lameDuck)
+	}
+	log.Info(message, "shutdown_timeout", cfg.ShutdownTimeout)
 	api.BeginShutdown()
-	wait(ctx, cfg.LameDuck)
+	wait(ctx, lameDuck)
 
 	ctx, cancel := context.WithTimeout(ctx, cfg.ShutdownTimeout)
 	defer cancel()

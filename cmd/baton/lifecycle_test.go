@@ -27,6 +27,13 @@ func (r *recorder) note(what string) {
 
 func (r *recorder) BeginShutdown() { r.note("health 503") }
 
+func (r *recorder) Running() int {
+	if r.runs > 0 {
+		return 1
+	}
+	return 0
+}
+
 func (r *recorder) Drain(ctx context.Context) int {
 	r.note("drain")
 	select {
@@ -44,21 +51,28 @@ func TestStopInSteps(t *testing.T) {
 		name            string
 		lameDuck, bound time.Duration
 		runs            time.Duration
+		why             error
 		want            []string
 	}{
-		{"requests end in time", 5 * time.Second, 30 * time.Second, 20 * time.Second,
+		{"requests end in time", 5 * time.Second, 30 * time.Second, 20 * time.Second, nil,
 			[]string{"0s health 503", "5s drain", "25s all ended"}},
-		{"requests take too long", 5 * time.Second, 30 * time.Second, time.Hour,
+		{"requests take too long", 5 * time.Second, 30 * time.Second, time.Hour, nil,
 			[]string{"0s health 503", "5s drain", "35s cut"}},
-		{"no lame duck, no patience", 0, 0, time.Hour,
+		{"no lame duck, no patience", 0, 0, time.Hour, nil,
 			[]string{"0s health 503", "0s drain", "0s cut"}},
+		{"nothing runs", 5 * time.Second, 30 * time.Second, 0, nil,
+			[]string{"0s health 503", "5s drain", "5s all ended"}},
+		{"Ctrl-C while nothing runs", 5 * time.Second, 30 * time.Second, 0, errInterrupted,
+			[]string{"0s health 503", "0s drain", "0s all ended"}},
+		{"Ctrl-C while a request runs", 5 * time.Second, 30 * time.Second, 20 * time.Second, errInterrupted,
+			[]string{"0s health 503", "5s drain", "25s all ended"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &recorder{start: time.Now(), runs: tt.runs}
 				cfg := &config.Serve{LameDuck: tt.lameDuck, ShutdownTimeout: tt.bound}
-				stopInSteps(t.Context(), r, cfg, slog.New(slog.DiscardHandler))
+				stopInSteps(t.Context(), tt.why, r, cfg, slog.New(slog.DiscardHandler))
 				if !reflect.DeepEqual(r.steps, tt.want) {
 					t.Errorf("got %q, want %q", r.steps, tt.want)
 				}

@@ -15,7 +15,17 @@ func newLogger(w io.Writer, cfg *config.Serve) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {
+		options.ReplaceAttr = durationsInWords
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// durationsInWords writes durations with their unit, as the text format does: the
+// JSON handler's own way is a bare number of nanoseconds.
+func durationsInWords(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }

@@ -91,10 +91,27 @@ func noArguments(command string, args []string, do func() error) error {
 var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 // interruptible returns a context that ends with the first signal that asks the
-// process to stop. A second one ends the process at once, as the default action
-// is back in force by then.
+// process to stop; its cause is errInterrupted if that came from a keyboard. A
+// second signal ends the process at once, as the default action is back in force
+// by then.
 func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := signal.NotifyContext(parent, stopSignals...)
-	context.AfterFunc(ctx, cancel)
-	return ctx, cancel
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, stopSignals...)
+	go func() {
+		var why error
+		select {
+		case s := <-signals:
+			if s == os.Interrupt {
+				why = errInterrupted
+			}
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+		cancel(why)
+	}()
+	return ctx, func() { cancel(nil) }
 }
+
+// errInterrupted is the cause of a stop by Ctrl-C.
+var errInterrupted = errors.New("interrupted")
