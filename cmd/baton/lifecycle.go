@@ -61,7 +61,9 @@ func serveUntilStopped(stop context.Context, l net.Listener, handler http.Handle
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients' TLS and HTTP mistakes
+		// The write deadline of a stream cannot end what waits for its connection.
+		HTTP2:    &http.HTTP2Config{WriteByteTimeout: cfg.WriteTimeout},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients' TLS and HTTP mistakes
 	}
 	// The background outlives the signal: requests are served, and moved, until
 	// the last of them has ended.
