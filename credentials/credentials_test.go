@@ -384,6 +384,26 @@ func TestServerTLS(t *testing.T) {
 	})
 }
 
+func TestExpiredCertificateIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	certificate, key := File{"--cert", filepath.Join(dir, "cert")}, File{"--key", filepath.Join(dir, "key")}
+	synctest.Test(t, func(t *testing.T) {
+		c, k := newAuthority(t).sign(t, "baton", false)
+		write(t, certificate.Path, certPEM(c), time.Now())
+		write(t, key.Path, keyPEM(t, k), time.Now())
+		for _, want := range []bool{false, true} {
+			var log strings.Builder
+			if _, err := ServerTLS(certificate, key, File{}, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(log.String(), "expired"); got != want {
+				t.Errorf("at %v: %q", time.Now(), log.String())
+			}
+			time.Sleep(2 * time.Hour)
+		}
+	})
+}
+
 func TestCertificatesThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	a := newAuthority(t)

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"log/slog"
+	"time"
 )
 
 // ServerTLS returns the configuration of a port that speaks TLS (1.2 or later),
@@ -19,6 +20,9 @@ func ServerTLS(certificate, key, clientCAs File, log *slog.Logger) (*tls.Config,
 		pair, err := tls.X509KeyPair(contents[0], contents[1])
 		if err != nil {
 			return nil, fmt.Errorf("%v and %v: %w", certificate, key, err)
+		}
+		if leaf := pair.Leaf; leaf != nil && time.Now().After(leaf.NotAfter) {
+			log.Warn("the certificate has expired, so clients will not trust it", "file", certificate.String(), "since", leaf.NotAfter)
 		}
 		return &pair, nil
 	}, certificate, key)
