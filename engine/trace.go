@@ -73,8 +73,8 @@ func (t *Trace) Begin(id, workerID string) *Attempt {
 	return &t.Attempts[len(t.Attempts)-1]
 }
 
-// End notes that the newest attempt runs no more.
-func (t *Trace) End() { t.note(func(p *Progress) { p.WorkerID = "" }) }
+// Ended notes that the newest attempt runs no more.
+func (t *Trace) Ended() { t.note(func(p *Progress) { p.WorkerID = "" }) }
 
 // SetMoving notes that a move is under way, or no longer.
 func (t *Trace) SetMoving(moving bool) { t.note(func(p *Progress) { p.Moving = moving }) }

@@ -35,7 +35,7 @@ func TestProgress(t *testing.T) {
 	a := trace.Begin("r-0", "a:1")
 	check("on the first worker", Progress{WorkerID: "a:1", Attempts: 1})
 	a.Tokens = 3
-	trace.End()
+	trace.Ended()
 	trace.SetMoving(true)
 	check("between workers", Progress{Attempts: 1, Moving: true})
 	trace.Begin("r-1", "b:1")
@@ -56,7 +56,7 @@ func TestNilTrace(t *testing.T) {
 	trace.Begin("r-0", "a:1").Tokens = 1
 	trace.SetMoving(true)
 	trace.Moved(NewRequest, 0)
-	trace.End()
+	trace.Ended()
 	if trace.Progress() != (Progress{}) || trace.Last() != nil || trace.Migrations() != 0 {
 		t.Error("a trace that is not there knows something")
 	}

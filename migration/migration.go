@@ -56,6 +56,7 @@ func (o *Operator) Generate(ctx context.Context, req *engine.Request) engine.Str
 // A run is one request on its way through the operator: the continuation and
 // what is told about it.
 type run struct {
+	over  bool // the current attempt is: nothing more is taken
 	yield func(engine.Delta, error) bool
 	c     continuation
 
@@ -63,8 +64,7 @@ type run struct {
 	lastToken time.Duration // when the newest token came, after began
 	move      *move         // the move whose first token has not come yet
 
-	over    bool          // the current attempt is: nothing more is taken
-	failure *engine.Error // how it failed
+	failure *engine.Error // how the current attempt failed
 	o       *Operator
 }
 
@@ -98,6 +98,7 @@ func (r *run) stream(ctx context.Context) {
 			return
 		case v.move != "":
 			r.move = &move{kind: v.move, cause: err, from: err.WorkerID, failedAt: time.Now(), asked: len(r.c.req.Trace.Attempts)}
+			r.c.req.Trace.SetMoving(true)
 			req = r.c.next(err)
 		default:
 			if v.refuse != "" {
@@ -186,12 +187,13 @@ func (r *run) settle(ok bool) {
 	}
 	r.move = nil
 	model, trace := r.c.req.Model, r.c.req.Trace
+	trace.SetMoving(false)
 	r.o.metrics.duration(model, m.kind, ok, time.Since(m.failedAt))
 	to := trace.Last()
 	if to == nil || len(trace.Attempts) == m.asked || to.Err != nil && isRefusal(to) {
 		return
 	}
-	to.Migration, to.Carried = m.kind, r.c.generated-r.c.delivered
+	trace.Moved(m.kind, r.c.generated-r.c.delivered)
 	r.o.metrics.moved(model, m.kind, to.Carried)
 	id, choice := splitID(r.c.req.ID)
 	record := []any{

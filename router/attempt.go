@@ -21,13 +21,13 @@ var errNoFinish = errors.New("the stream ended without a finish reason")
 // the heap one by one: with many open streams a token costs the memory that it
 // touches, which left the cache since the last one.
 type attempt struct {
-	watch    watchdog
-	yield    func(engine.Delta, error) bool
-	tokens   int  // delivered so far
 	finished bool // a finish reason has come
 	ended    bool // nothing more is taken
 	trial    bool // it goes first after an inhibition
+	tokens   int  // delivered so far
 	vocab    int  // every id is below; 0 = unknown
+	yield    func(engine.Delta, error) bool
+	watch    watchdog
 
 	r      *Router
 	w      *worker
@@ -68,6 +68,7 @@ func (a *attempt) stream(ctx context.Context, yield func(engine.Delta, error) bo
 	defer func() {
 		a.watch.stop()
 		a.trace.Tokens, a.trace.Err, a.trace.End = a.tokens, a.failure, time.Now()
+		a.req.Trace.Ended()
 		a.r.end(a)
 	}()
 	a.client.Generate(a.watch.ctx, &a.req)(a.take)
