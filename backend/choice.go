@@ -10,6 +10,10 @@ import (
 // A choice is the state of one Generate: the decoder, the matcher, and the text
 // that is decided but not final.
 type choice struct {
+	finished bool // out has a finish reason
+	matched  bool // because of a stop string
+	left     bool // nothing more is yielded: the consumer left, or has got an error
+
 	yield   func(Delta, error) bool
 	decoder tokenizer.Decoder
 	matcher *matcher // nil without stop strings
@@ -25,10 +29,7 @@ type choice struct {
 	endID     engine.TokenID   // counted, but not decoded yet, as it may be the end; -1 = none
 	scored    bool             // logprobs are asked for
 
-	finished bool // out has a finish reason
-	matched  bool // because of a stop string
-	left     bool // nothing more is yielded: the consumer left, or has got an error
-	out      Delta
+	out Delta
 
 	logprobs logprobs // of tokens whose text is not out
 	req      *Request

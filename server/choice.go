@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,12 +22,12 @@ type choice struct {
 	deliver          deliverFunc
 	index            int
 	ended            bool // nothing more is taken
-	completionTokens int
+	completionTokens atomic.Int64 // others may read it, see Server.Requests
 	start            time.Time     // of the call
 	lastToken        time.Duration // when the newest token came, after start
 	delta            backend.Delta // the newest one; its slices end with the iteration
+	encoder          encoder       // of a stream's chunks
 	latencies        latencyCounts
-	encoder          encoder // of a stream's chunks
 
 	call    *call
 	request *backend.Request
@@ -101,7 +102,7 @@ func (c *choice) take(delta backend.Delta, err error) bool {
 }
 
 func (c *choice) observe() {
-	c.completionTokens = c.delta.CompletionTokens
+	c.completionTokens.Store(int64(c.delta.CompletionTokens))
 	n := len(c.delta.TokenIDs)
 	if n == 0 {
 		return
