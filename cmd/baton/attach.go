@@ -71,9 +71,6 @@ func (a *attacher) checkingStart(run func(context.Context) error) func(context.C
 func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker, error) {
 	w, err := a.find(ctx, spec)
 	a.flagNames.looked(spec.ID, err == nil, time.Now())
-	if err != nil && a.workerKey != nil {
-		err = withoutKeys(err, a.workerKey())
-	}
 	if a.firstLook(spec.ID) && errors.Is(err, model.ErrOtherTokenizer) {
 		a.failStart(err)
 	}
@@ -112,7 +109,7 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 			return nil, err
 		}
 	}
-	w := &router.Worker{Client: discreet(withModel(client, link, found[0].model), a.workerKey)}
+	w := &router.Worker{Client: withModel(client, link, found[0].model)}
 	for _, f := range found {
 		a.onModel(f.public)
 		a.groups.add(spec.ID, f)

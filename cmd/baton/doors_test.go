@@ -239,37 +239,6 @@ func TestWorkerOfAnUnknownAuthority(t *testing.T) {
 	log.await(t, `worker is not attached.*certificate`)
 }
 
-func TestWithoutKeys(t *testing.T) {
-	if err := withoutKeys(nil, "k3y"); err != nil {
-		t.Error(err)
-	}
-	same := fmt.Errorf("x: %w", &engine.Error{Kind: engine.Stalled, Err: io.EOF})
-	if got := withoutKeys(same, "k3y", ""); got != same {
-		t.Errorf("an error without a key became %v", got)
-	}
-	inner := &engine.Error{Kind: engine.InvalidRequest, WorkerID: "w:1", Status: 400, RetryAfter: 3, Message: "bad k3y", Param: "k3y", Err: fmt.Errorf("k3y: %w", io.EOF)}
-	for name, err := range map[string]error{"alone": inner, "wrapped": fmt.Errorf("probe k3y: %w", inner), "joined": errors.Join(errors.New("k3y"), inner)} {
-		got := withoutKeys(err, "old", "k3y")
-		e := engine.AsError(got)
-		for _, text := range []string{got.Error(), e.Error(), e.Message, e.Param, e.Err.Error(), fmt.Sprintf("%v", e)} {
-			if strings.Contains(text, "k3y") || !strings.Contains(text, "[key]") {
-				t.Errorf("%s: %q", name, text)
-			}
-		}
-		if e.Kind != inner.Kind || e.WorkerID != inner.WorkerID || e.Status != 400 || e.RetryAfter != 3 || !errors.Is(got, io.EOF) {
-			t.Errorf("%s: lost what it was: %+v", name, e)
-		}
-		for u := errors.Unwrap(got); u != nil; u = errors.Unwrap(u) {
-			if strings.Contains(u.Error(), "k3y") {
-				t.Errorf("%s: unwraps to %v", name, u)
-			}
-		}
-	}
-	if inner.Message != "bad k3y" {
-		t.Error("the error itself was changed")
-	}
-}
-
 func TestOpenDoors(t *testing.T) {
 	silent := slog.New(slog.DiscardHandler)
 	for want, cfg := range map[string]config.Serve{

@@ -291,8 +291,12 @@ func TestParseComplaint(t *testing.T) {
 		``:                   {transport.Complaint{}, false},
 		`{"error":{"message":"` + strings.Repeat("x", 5000) + `"}}`: {transport.Complaint{Message: strings.Repeat("x", 2048)}, true},
 	}
+	link, err := transport.New(transport.Options{URL: "http://w:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for body, test := range tests {
-		if got, ok := transport.ParseComplaint([]byte(body)); got != test.want || ok != test.ok {
+		if got, ok := link.ParseComplaint([]byte(body)); got != test.want || ok != test.ok {
 			t.Errorf("%.80s: %+v, %v", body, got, ok)
 		}
 	}
