@@ -134,9 +134,9 @@ func TestKeysFollowTheirFile(t *testing.T) {
 		has("k-one k-two ")
 
 		write(t, path, "k-two\nk-three\n", start.Add(-time.Minute))
-		time.Sleep(checkInterval - 1)
+		time.Sleep(checkInterval - time.Millisecond)
 		has("k-one k-two ") // it was looked at less than a second ago
-		time.Sleep(1)
+		time.Sleep(time.Millisecond)
 		has("k-two k-three ")
 		logged(1, "a changed file is in force")
 
@@ -186,6 +186,40 @@ func TestKeysFollowTheirFile(t *testing.T) {
 		has("k-two ")
 		for _, key := range []string{"k-one", "k-two", "k-three", "k-four"} {
 			logged(0, key)
+		}
+	})
+}
+
+// Many requests at once, while the file changes and is broken in between: a key
+// that every version holds is known at every moment.
+func TestKeysUsedAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	synctest.Test(t, func(t *testing.T) {
+		write(t, path, "always\n", time.Now())
+		keys, err := NewKeys(File{"--api-key-file", path}, silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 8 {
+			go func() {
+				for range 100 {
+					if !keys.Has("always") || keys.Has("never") {
+						t.Error("a wrong answer")
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+			}()
+		}
+		for i := range 10 {
+			content := "always\n" + strings.Repeat("other\n", i)
+			if i%3 == 2 {
+				content = "always never\n"
+			}
+			write(t, path+".new", content, time.Now())
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(checkInterval)
 		}
 	})
 }
