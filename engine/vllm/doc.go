@@ -12,4 +12,8 @@
 // vLLM ends aborted, drained and dying requests with HTTP 200 and [DONE]. The
 // only proof of a complete answer is a finish reason of success; everything else
 // is an error, and what was received before it stays valid.
+//
+// Events that have arrived together become one delta, as vLLM's own server joins
+// steps for a client that is slow to read. Nothing is ever waited for, so at an
+// engine's pace each event is a delta; a frontend that fell behind catches up.
 package vllm
