@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +17,6 @@ import (
 	"time"
 
 	"baton/config"
-	"baton/engine"
 	"baton/engine/sim"
 )
 
