@@ -12,7 +12,8 @@ When a worker dies, its running answers go on elsewhere, from the exact token.
 
   baton demo                        see it happen: two workers, one is killed
   baton serve --worker URL ...      the frontend
-  baton sim                         one simulated worker
+  baton sim                         one simulated worker; with it, serve needs --model-path:
+                                    baton sim --write-model DIR makes the folder
   baton version
   baton help [COMMAND]
 

@@ -172,13 +172,21 @@ func (f *Fault) wrongID(c *Config) engine.TokenID {
 func (f *Fault) Validate() error {
 	switch {
 	case !slices.Contains(FaultKinds, f.Kind):
-		return fmt.Errorf("sim: unknown fault kind %q", f.Kind)
+		return fmt.Errorf("sim: unknown fault kind %q; there are %s", f.Kind, listKinds())
 	case f.After < AfterLast, f.Nth < 0, f.Times < 0, f.RetryAfter < 0, f.Delay < 0:
 		return fmt.Errorf("sim: fault %s: a negative number (after may be %d)", f.Kind, AfterLast)
 	case f.Status != 0 && (f.Status < 400 || f.Status > 599):
 		return fmt.Errorf("sim: fault %s: status %d is no error", f.Kind, f.Status)
 	}
 	return nil
+}
+
+func listKinds() string {
+	names := make([]string, len(FaultKinds))
+	for i, kind := range FaultKinds {
+		names[i] = string(kind)
+	}
+	return strings.Join(names, ", ")
 }
 
 // ParseFault reads a fault as a flag has it: a JSON object, or the kind and

@@ -100,35 +100,43 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	c := &o.config
 	var style, deltas string
 	var rate float64
+	var faults []string
 	f := flag.NewFlagSet("sim", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&c.Kind, "kind", KindVLLM, "the engine to play: vllm or llamacpp")
-	f.StringVar(&o.host, "host", "127.0.0.1", "address to listen on")
-	f.IntVar(&o.port, "port", 0, "port to listen on; 0 = any")
-	f.StringVar(&c.Model, "model-name", DefaultModelName, "the worker's name for its model")
-	f.StringVar(&c.Server.ModelPath, "model-path", "", "where the worker says its model's files lie")
-	f.StringVar(&style, "style", string(StyleWords), "what it writes: words, hash (any ids) or whole (any whole characters)")
+	f.Usage = func() { writeHelp(stderr, f) }
+	f.StringVar(&c.Kind, "kind", KindVLLM, "the engine to play, `KIND`: vllm or llamacpp")
+	f.StringVar(&o.host, "host", "127.0.0.1", "the `ADDRESS` to listen on")
+	f.IntVar(&o.port, "port", 0, "the port to listen on; 0 = any")
+	f.StringVar(&c.Model, "model-name", DefaultModelName, "the worker's `NAME` for its model")
+	f.StringVar(&c.Server.ModelPath, "model-path", "", "the `PATH` at which the worker says its model's files lie")
+	f.StringVar(&style, "style", string(StyleWords), "what it writes, `STYLE`: words, hash (any ids) or whole (any whole characters)")
 	f.Float64Var(&rate, "tokens-per-second", 0, "speed of one answer; 0 = as --gap says")
 	f.DurationVar(&c.Gap, "gap", 0, "time between tokens")
 	f.DurationVar(&c.Prefill, "prefill", 0, "time before the first token")
-	f.StringVar(&deltas, "tokens-per-delta", "1", "ids of successive deltas, comma-separated, used in turn; 0 = an empty delta")
+	f.StringVar(&deltas, "tokens-per-delta", "1", "ids of successive deltas, `N,…`, used in turn; 0 = an empty delta")
 	f.BoolVar(&c.FinishAlone, "finish-alone", false, "give the finish reason in a frame without ids")
 	f.IntVar(&c.MeanLength, "mean-length", 256, "tokens of an answer on average; -1 = answers never end by themselves")
 	f.IntVar(&c.ContextLength, "context-length", ModelContextLength, "in tokens")
 	f.IntVar(&c.Server.Slots, "slots", 0, "requests that run at once, the others wait; 0 = no bound")
 	f.BoolVar(&c.Server.ScaleOut, "scale-out", false, "open vLLM's /inference/v1/generate")
-	f.StringVar(&o.onSigterm, "on-sigterm", onSigtermSilent, "how to end: silent, cut or drain")
-	f.StringVar(&o.writeModel, "write-model", "", "write the model folder to this path and exit")
-	f.Func("fault", "a fault, repeatable: KIND,after=N,nth=N,times=N,request=TEXT,delay=1s,status=N,retry_after=N,token_id=N, or JSON", func(text string) error {
-		fault, err := ParseFault(text)
-		c.Faults = append(c.Faults, fault)
-		return err
+	f.StringVar(&o.onSigterm, "on-sigterm", onSigtermSilent, "`HOW` to end at SIGTERM: silent, cut or drain")
+	f.StringVar(&o.writeModel, "write-model", "", "write the folder of the model's tokenizer to `PATH` and exit")
+	f.Func("fault", "a `FAULT`, repeatable: KIND,after=N,nth=N,times=N,request=TEXT,delay=1s,status=N,retry_after=N,token_id=N, or JSON", func(text string) error {
+		faults = append(faults, text)
+		return nil
 	})
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("sim: %w", err)
+		return nil, errors.New("sim: " + strings.Replace(err.Error(), "flag provided but not defined: -", "there is no flag --", 1))
+	}
+	for _, text := range faults {
+		fault, err := ParseFault(text)
+		if err != nil {
+			return nil, fmt.Errorf("sim: --fault: %s", strings.TrimPrefix(err.Error(), "sim: "))
+		}
+		c.Faults = append(c.Faults, fault)
 	}
 	c.Style = Style(style)
 	if rate > 0 {

@@ -52,6 +52,23 @@ func (p *process) wait(t *testing.T) error {
 	}
 }
 
+func TestHelp(t *testing.T) {
+	var help strings.Builder
+	if err := Run(t.Context(), []string{"--help"}, io.Discard, &help); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range FaultKinds {
+		if faultMeanings[kind] == "" || !strings.Contains(help.String(), "\n  "+string(kind)+" ") {
+			t.Errorf("%s is not explained", kind)
+		}
+	}
+	for _, want := range []string{"\n  --style STYLE\n", "(default words)\n", "\n  --gap DURATION\n      time between tokens (default 0)\n", "\n  --finish-alone\n"} {
+		if !strings.Contains(help.String(), want) {
+			t.Errorf("no %q in %s", want, help.String())
+		}
+	}
+}
+
 func TestRunServesAndTakesFaults(t *testing.T) {
 	p := runProcess(t, "--style", "hash", "--mean-length", "-1", "--fault", "cut,after=3,times=1", "--fault", `{"kind":"abort","after":2}`)
 	whole, _ := Reference(Config{MeanLength: -1}, request(prompt, 8))
