@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"net/http"
 	"strings"
 
@@ -24,13 +25,25 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		case openPaths[r.URL.Path] || presented && s.cfg.KnowsKey(key):
 			next.ServeHTTP(w, r)
 		case presented:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="baton", error="invalid_token"`)
-			writeError(w, errUnauthorized("The API key is not valid here."))
+			refuseKey(w, r, `Bearer realm="baton", error="invalid_token"`, "The API key is not valid here.")
 		default:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
-			writeError(w, errUnauthorized("No API key was presented; send one in the header Authorization, as Bearer and the key."))
+			refuseKey(w, r, `Bearer realm="baton"`, "No API key was presented; send one in the header Authorization, as Bearer and the key.")
 		}
 	})
+}
+
+// maxRefusedBodyBytes is how much of the body of a refused request is received.
+const maxRefusedBodyBytes = 8 << 20
+
+// refuseKey answers 401. Many clients read an answer only when they have sent
+// all, and closing early would reset the connection under them; what they send is
+// thrown away, within the deadline that limitBody has set.
+func refuseKey(w http.ResponseWriter, r *http.Request, challenge, message string) {
+	if r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, r.Body, maxRefusedBodyBytes)
+	}
+	w.Header().Set("WWW-Authenticate", challenge)
+	writeError(w, errUnauthorized(message))
 }
 
 // bearer returns the key that a request presents.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 
@@ -90,6 +91,29 @@ func TestKeys(t *testing.T) {
 	}
 	if log := rig.log.String(); strings.Contains(log, "s3cre") || strings.Contains(log, "wr0ng") {
 		t.Errorf("the log shows a key: %s", log)
+	}
+}
+
+// A client without a key that sends a long prompt gets its answer all the same,
+// and its connection goes on.
+func TestRefusedBodyIsReceived(t *testing.T) {
+	ts := newRig(says("x"), knowsOnly("s3cret")).serve(t)
+	body := strings.Repeat("x", 4<<20)
+	for i := range 2 {
+		reused := false
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
+		req, err := http.NewRequestWithContext(ctx, "POST", ts.URL+chatPath, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := ts.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, resp, readAll(t, resp), 401, "invalid_api_key")
+		if reused != (i > 0) {
+			t.Errorf("request %d on a kept connection: %v", i, reused)
+		}
 	}
 }
 
