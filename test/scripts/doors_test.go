@@ -219,3 +219,37 @@ func guard(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { defer close(done); server.Serve(listener) }()
 	ts.Defer(func() { server.Close(); <-done })
 }
+
+// tlsfront PORT BEHIND NAME speaks TLS, until the end of the script, for the
+// worker at the port BEHIND. It ends a connection as the kernel does for a
+// process that is killed: without a word of TLS.
+func tlsFront(ts *testscript.TestScript, neg bool, args []string) {
+	pair, err := tls.LoadX509KeyPair(ts.MkAbs(args[2]+".pem"), ts.MkAbs(args[2]+".key"))
+	ts.Check(err)
+	listener, err := net.Listen("tcp", "127.0.0.1:"+args[0])
+	ts.Check(err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			raw, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := net.Dial("tcp", "127.0.0.1:"+args[1])
+			if err != nil {
+				raw.Close()
+				continue
+			}
+			conn := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{pair}})
+			for _, way := range [][2]net.Conn{{conn, behind}, {behind, conn}} {
+				go func() { // ends with its connections, at the latest with the worker's process
+					io.Copy(way[0], way[1])
+					raw.Close()
+					behind.Close()
+				}()
+			}
+		}
+	}()
+	ts.Defer(func() { listener.Close(); <-done })
+}

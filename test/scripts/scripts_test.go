@@ -52,6 +52,7 @@ func TestScripts(t *testing.T) {
 			"certs":    makeCerts,
 			"knock":    knock,
 			"guard":    guard,
+			"tlsfront": tlsFront,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "windows" {
