@@ -28,8 +28,9 @@ type attacher struct {
 	workerKey      func() string     // nil = workers get none
 
 	failStart context.CancelCauseFunc // ends what checkingStart runs
-	mu        sync.Mutex              // guards looked
+	mu        sync.Mutex              // guards the rest
 	looked    map[string]bool         // ids of workers that were attached to before, or tried
+	warned    map[string]string       // what was last said of the models that a worker's id serves in vain
 }
 
 func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attacher {
@@ -42,6 +43,7 @@ func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attach
 		log:            log,
 		failStart:      func(error) {},
 		looked:         make(map[string]bool),
+		warned:         make(map[string]string),
 	}
 	for _, w := range cfg.Workers {
 		a.kinds[w.ID] = w.Kind
@@ -105,7 +107,7 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 			continue
 		}
 		checked[f.model.Digest()] = true
-		if err := checkTokenizer(ctx, link, client.Kind(), f); err != nil {
+		if err := checkTokenizer(ctx, client, spec.ID, f); err != nil {
 			return nil, err
 		}
 	}
@@ -130,16 +132,14 @@ type foundModel struct {
 }
 
 // resolve finds the models that a worker says it serves. Those that cannot be
-// tokenized for here are left out, with a line in the log, as long as there is
+// tokenized for here are left out, with lines in the log, as long as there is
 // another; else the error says why. Another tokenizer than the model's is a wrong
 // flag or a wrong worker, so then the whole worker is out.
 func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundModel, error) {
-	if n := len(info.Models); n > maxModelsPerWorker {
-		a.log.Warn("the worker serves more models than are looked at", "worker", workerID, "models", n, "limit", maxModelsPerWorker)
-		info.Models = info.Models[:maxModelsPerWorker]
-	}
+	all := len(info.Models)
+	info.Models = info.Models[:min(all, maxModelsPerWorker)]
 	var found []foundModel
-	var first error
+	var left []error
 	names := make(map[string]bool)
 	for _, m := range info.Models {
 		f, err := a.resolveOne(workerID, kind, m, info.Models)
@@ -147,11 +147,7 @@ func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundMode
 			return nil, err
 		}
 		if err != nil {
-			if first == nil {
-				first = err
-			} else {
-				a.log.Warn("model left out", "worker", workerID, "err", err)
-			}
+			left = append(left, err)
 			continue
 		}
 		if names[f.public] { // several names of one model, all of which have one public name
@@ -160,15 +156,33 @@ func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundMode
 		names[f.public] = true
 		found = append(found, f)
 	}
+	if all > maxModelsPerWorker {
+		left = append(left, fmt.Errorf("the worker serves more models than are looked at: %d, the limit is %d", all, maxModelsPerWorker))
+	}
 	switch {
-	case len(found) > 0 && first != nil:
-		a.log.Warn("model left out", "worker", workerID, "err", first)
-	case len(found) == 0 && first != nil:
-		return nil, first
+	case len(found) == 0 && len(left) > 0:
+		return nil, left[0]
 	case len(found) == 0:
 		return nil, fmt.Errorf("the worker serves no model")
 	}
+	a.warnLeftOut(workerID, left)
 	return found, nil
+}
+
+// warnLeftOut says which models of a worker are left out, unless it said the
+// same the last time: workers are attached to again and again.
+func (a *attacher) warnLeftOut(workerID string, left []error) {
+	said := fmt.Sprint(left)
+	a.mu.Lock()
+	again := a.warned[workerID] == said || a.warned[workerID] == "" && len(left) == 0
+	a.warned[workerID] = said
+	a.mu.Unlock()
+	if again {
+		return
+	}
+	for _, err := range left {
+		a.log.Warn("model left out", "worker", workerID, "err", err)
+	}
 }
 
 // resolveOne finds one model. A LoRA adapter has the tokenizer of its base.

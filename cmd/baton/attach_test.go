@@ -167,6 +167,37 @@ func TestAttachLeavesOutWhatItCannotTokenizeFor(t *testing.T) {
 	}
 }
 
+// The router attaches to a worker again and again, which must not fill the log.
+func TestAttachAgainSaysNothingNew(t *testing.T) {
+	dir := modelFolder(t)
+	models := []map[string]any{{"id": "good", "owned_by": "vllm", "root": dir}, {"id": "bad", "owned_by": "vllm", "root": "/no/such/model"}}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { listing(models...).ServeHTTP(w, r) }))
+	defer s.Close()
+	set, err := model.NewSet(model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	a := newAttacher(&config.Serve{}, set, slog.New(slog.NewTextHandler(&out, nil)))
+	a.onModel = func(string) {}
+	attach := func(lines int) {
+		t.Helper()
+		for range 3 {
+			if _, err := a.attach(t.Context(), router.Spec{ID: "w:1", URL: s.URL}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := strings.Count(out.String(), "model left out"); n != lines {
+			t.Errorf("%d lines, want %d: %s", n, lines, out.String())
+		}
+	}
+	attach(1)
+	models = append(models, map[string]any{"id": "worse", "owned_by": "vllm", "root": "/no/such/model"})
+	attach(1 + 2)
+	models = models[:1]
+	attach(1 + 2)
+}
+
 func TestGroupsNameTheFlagThatJoins(t *testing.T) {
 	m, err := model.Load("a", modelFolder(t))
 	if err != nil {
