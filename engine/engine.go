@@ -174,6 +174,11 @@ type Client interface {
 	// Health is a cheap look: nil when the worker's HTTP side says it is ready.
 	Health(ctx context.Context) error
 
+	// Tokenize lets the worker tokenize a text of no special meaning with the
+	// tokenizer of one of its models, without adding tokens. ok is false if the
+	// worker has no such endpoint, or does not answer it with ids.
+	Tokenize(ctx context.Context, model, text string) (ids []TokenID, ok bool, err error)
+
 	// Unsupported returns the public name of the first parameter of req that
 	// this engine cannot honour, or "".
 	Unsupported(req *Request) string

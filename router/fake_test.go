@@ -47,6 +47,10 @@ func (f *fakeWorker) Health(context.Context) error {
 	return f.health
 }
 
+func (f *fakeWorker) Tokenize(context.Context, string, string) ([]engine.TokenID, bool, error) {
+	return nil, false, nil
+}
+
 func (f *fakeWorker) Unsupported(*engine.Request) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

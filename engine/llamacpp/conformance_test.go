@@ -54,3 +54,7 @@ func TestConformance(t *testing.T) {
 		MaxSilence: maxSilence,
 	})
 }
+
+func TestTokenize(t *testing.T) {
+	enginetest.RunTokenize(t, newClient, `{"content":"a b","add_special":false}`)
+}

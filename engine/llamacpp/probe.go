@@ -62,3 +62,19 @@ func (c *Client) Health(ctx context.Context) error {
 	_, err := c.link.Get(ctx, "/health")
 	return err
 }
+
+// Tokenize implements engine.Client. The server has one model.
+func (c *Client) Tokenize(ctx context.Context, _, text string) (ids []engine.TokenID, ok bool, err error) {
+	body, err := c.link.Call(ctx, "/tokenize", map[string]any{"content": text, "add_special": false})
+	if err != nil {
+		if engine.AsError(err).Status != 0 {
+			return nil, false, nil
+		}
+		return nil, false, err
+	}
+	var answer struct {
+		Tokens []engine.TokenID `json:"tokens"`
+	}
+	ok = json.Unmarshal(body, &answer) == nil && len(answer.Tokens) > 0
+	return answer.Tokens, ok, nil
+}

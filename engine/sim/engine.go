@@ -402,6 +402,11 @@ func (e *Engine) Health(ctx context.Context) error {
 	return e.health
 }
 
+// Tokenize implements engine.Client, with the tokenizer of the simulated model.
+func (e *Engine) Tokenize(ctx context.Context, _, text string) (ids []engine.TokenID, ok bool, err error) {
+	return Tokenize(text), true, e.Health(ctx)
+}
+
 // SetHealth sets what Health and Probe say while the worker lives, whatever it
 // does otherwise; nil = it is well. It should be an *engine.Error.
 func (e *Engine) SetHealth(err error) {

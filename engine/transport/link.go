@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -167,18 +168,36 @@ func (l *Link) Get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Abort()
-	if resp.Status != http.StatusOK {
-		return nil, resp.StatusError()
-	}
-	body, err := io.ReadAll(io.LimitReader(resp, maxProbeBytes+1))
+	return resp.document("GET " + path)
+}
+
+// Call posts v as JSON and returns the body of a small document, as Get does.
+func (l *Link) Call(ctx context.Context, path string, v any) ([]byte, error) {
+	body, err := json.Marshal(v)
 	if err != nil {
-		return nil, resp.ReadError(err)
+		return nil, l.Error(engine.Internal, "POST %s: %w", path, err)
+	}
+	resp, err := l.Post(ctx, path, "", body)
+	if err != nil {
+		return nil, err
+	}
+	return resp.document("POST " + path)
+}
+
+// document reads a whole answer, which must be a success.
+func (r *Response) document(what string) ([]byte, error) {
+	defer r.Abort()
+	if r.Status != http.StatusOK {
+		return nil, r.StatusError()
+	}
+	body, err := io.ReadAll(io.LimitReader(r, maxProbeBytes+1))
+	if err != nil {
+		return nil, r.ReadError(err)
 	}
 	if len(body) > maxProbeBytes {
-		return nil, l.wrap(engine.ProtocolError, fmt.Errorf("GET %s: more than %d bytes", path, maxProbeBytes))
+		return nil, r.link.Error(engine.ProtocolError, "%s: more than %d bytes", what, maxProbeBytes)
 	}
-	resp.Finish()
+	r.Finish()
 	return body, nil
 }
 

@@ -87,3 +87,7 @@ func TestGenerateConformance(t *testing.T) {
 		NegativeID: event([]int{-1}, nil),
 	})
 }
+
+func TestTokenize(t *testing.T) {
+	enginetest.RunTokenize(t, completionsClient, `{"model":"m","prompt":"a b","add_special_tokens":false}`)
+}

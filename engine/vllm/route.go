@@ -142,6 +142,19 @@ func (c *Client) Health(ctx context.Context) error {
 	return err
 }
 
+// Tokenize implements engine.Client.
+func (c *Client) Tokenize(ctx context.Context, model, text string) (ids []engine.TokenID, ok bool, err error) {
+	body, err := c.link.Call(ctx, "/tokenize", map[string]any{"model": model, "prompt": text, "add_special_tokens": false})
+	if err != nil {
+		return nil, false, fatal(err)
+	}
+	var answer struct {
+		Tokens []engine.TokenID `json:"tokens"`
+	}
+	ok = json.Unmarshal(body, &answer) == nil && len(answer.Tokens) > 0
+	return answer.Tokens, ok, nil
+}
+
 // version returns "" if the server does not tell. Its error is the loss of the
 // server, or of the caller.
 func (c *Client) version(ctx context.Context) (string, error) {
