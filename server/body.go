@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -55,7 +56,22 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *open
 			Code:    "body_timeout",
 		}
 	}
+	if malformed(r, err) {
+		return nil, &openai.Error{
+			Status:  http.StatusBadRequest,
+			Message: "The request's body is not sent in well-formed chunks.",
+			Type:    openai.TypeInvalidRequest,
+			Code:    "malformed_body",
+		}
+	}
 	return nil, &openai.Error{Status: statusClientClosedRequest, Message: "client left", Type: openai.TypeInvalidRequest, Code: "cancelled"}
+}
+
+// malformed tells a client that breaks the rules of chunks, and is there to hear
+// of it, from one that left in the middle. net/http has no type for such errors.
+func malformed(r *http.Request, err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	return len(r.TransferEncoding) > 0 && !network && !errors.Is(err, io.ErrUnexpectedEOF) && r.Context().Err() == nil
 }
 
 // checkContentType accepts JSON, and a request that does not say what it is.

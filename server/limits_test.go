@@ -179,6 +179,29 @@ func TestHalfABody(t *testing.T) {
 	}
 }
 
+// A client that breaks the rules of chunks has not left, and is told.
+func TestMalformedChunks(t *testing.T) {
+	rig := newRig(says("x"))
+	ts := rig.serve(t)
+	for _, chunks := range []string{"zz\r\n", "5\r\n{\"mod!!\r\n", "fffffffffffffffffff\r\n", "1;" + strings.Repeat("x", 8<<10) + "\r\n"} {
+		conn, err := net.Dial("tcp", ts.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%s", chatPath, chunks)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%.20q: %v", chunks, err)
+		} else {
+			wantError(t, resp, readAll(t, resp), 400, "malformed_body")
+		}
+		conn.Close()
+	}
+	if rig.preparer.calls.Load() != 0 {
+		t.Error("half a body was looked at")
+	}
+}
+
 func TestWriteErrorRepairsNonsense(t *testing.T) {
 	for _, status := range []int{0, 200, 42, 1000} {
 		w := &statusWriter{header: http.Header{}}
