@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -70,6 +71,11 @@ func runDemo(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Model != "" {
+		if cfg.Model, err = checkModelFile(cfg.Model); err != nil {
+			return err
+		}
+	}
 	// The children die with the thread that started them, see startProcess.
 	runtime.LockOSThread()
 	ctx, stop := interruptible(context.Background())
@@ -77,18 +83,27 @@ func runDemo(args []string, stdout io.Writer) error {
 	d := &demo{cfg: cfg, screen: newScreen(stdout)}
 	defer d.screen.showCursor()
 	err = d.run(ctx)
-	if ctx.Err() == nil || err == nil {
-		return err
+	if ctx.Err() != nil {
+		d.screen.blank()
+		d.screen.say("Stopped; nothing is left running.")
+		if err != nil {
+			err = errQuiet
+		}
 	}
-	d.screen.blank()
-	d.screen.say("Stopped; nothing is left running.")
-	return errQuiet
+	if err == nil && d.screen.failure() != nil {
+		return fmt.Errorf("show the demo: %w", d.screen.failure())
+	}
+	return err
 }
 
 // run is the story.
 func (d *demo) run(stop context.Context) error {
 	d.screen.blank()
-	d.screen.say("%s  an answer outlives the worker that writes it", d.screen.paint(bold, "baton demo"))
+	about := "an answer outlives the worker that writes it"
+	if d.cfg.Kills == 0 {
+		about = "an answer, and nobody is killed"
+	}
+	d.screen.say("%s  %s", d.screen.paint(bold, "baton demo"), about)
 	d.screen.blank()
 
 	fleet, err := startFleet(stop, d.cfg)
@@ -130,6 +145,9 @@ func (d *demo) introduce() {
 	}
 	d.screen.say("%-9s  %-15s  %s", "frontend", d.fleet.address,
 		d.screen.paint(dim, fmt.Sprintf("baton serve --migration-limit %d, process %d", d.fleet.migrationLimit, d.fleet.frontend.pid())))
+	if d.cfg.Engine == config.EngineSim {
+		d.screen.say("%s", d.screen.paint(dim, "Simulated workers write nonsense, but each of its words depends on all before it."))
+	}
 	d.screen.blank()
 	d.screen.say("%s %s", d.screen.paint(dim, ">"), d.screen.paint(bold, demoPrompt))
 	d.screen.blank()
@@ -320,13 +338,30 @@ func (d *demo) count(ctx context.Context) error {
 }
 
 func (d *demo) inviteToTry() {
-	keep := "baton demo --keep"
+	baton := calledAs(os.Args[0])
+	keep := baton + " demo --keep"
 	if d.cfg.Engine == config.EngineLlamaCPP {
-		keep += " --engine llamacpp --model " + d.cfg.Model
+		keep += " --engine llamacpp --model " + shellWord(d.cfg.Model)
 	}
 	d.screen.say("Try it by hand:      %s", d.screen.paint(bold, keep))
-	d.screen.say("With your workers:   %s", d.screen.paint(bold, "baton serve --worker http://host:port --worker http://host:port --migration-limit 3"))
+	d.screen.say("With your workers:   %s", d.screen.paint(bold, baton+" serve --worker http://host:port --worker http://host:port --migration-limit 3"))
 	d.screen.blank()
+}
+
+// calledAs is how this program is started again, given its name in the call.
+func calledAs(name string) string {
+	if strings.Contains(name, "go-build") { // a temporary file of `go run`
+		return "go run ./cmd/baton"
+	}
+	return shellWord(name)
+}
+
+// shellWord puts a word with a blank into quotation marks.
+func shellWord(word string) string {
+	if strings.ContainsAny(word, " \t") {
+		return "'" + word + "'"
+	}
+	return word
 }
 
 // saySeam tells of a move: from, to, kind, tokens carried, gap.

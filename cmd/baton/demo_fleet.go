@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 
 	"baton/config"
 	"baton/engine/sim"
+	"baton/gguf"
 )
 
 // A fleet is what the demo starts: workers and one frontend, each a process.
@@ -63,9 +66,7 @@ func startFleet(ctx context.Context, cfg *config.Demo) (*fleet, error) {
 	}
 	modelPath := filepath.Join(f.dir, "model")
 	if cfg.Engine == config.EngineLlamaCPP {
-		if modelPath, err = checkModelFile(cfg.Model); err != nil {
-			return f, err
-		}
+		modelPath = cfg.Model
 	} else if err := sim.WriteModel(modelPath); err != nil {
 		return f, err
 	}
@@ -96,12 +97,21 @@ func startFleet(ctx context.Context, cfg *config.Demo) (*fleet, error) {
 	return f, f.startFrontend(ctx, self, modelPath)
 }
 
-// checkModelFile gives a path that does not depend on the working folder.
+// checkModelFile gives a path that does not depend on the working folder. A file
+// that is none of a model is said here, because llama-server says it between many
+// other lines.
 func checkModelFile(path string) (string, error) {
-	if _, err := os.Stat(path); err != nil {
+	path, err := filepath.Abs(path)
+	if err != nil {
 		return "", fmt.Errorf("--model: %w", err)
 	}
-	return filepath.Abs(path)
+	switch _, err := gguf.Open(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("--model %s: there is no such file", path)
+	case err != nil:
+		return "", fmt.Errorf("--model: %w", err)
+	}
+	return path, nil
 }
 
 // command decides how the worker is started.

@@ -55,16 +55,38 @@ const (
 )
 
 func newScreen(w io.Writer) *screen {
-	s := &screen{w: w, width: maxTextWidth}
+	s := &screen{w: &errorKeeper{Writer: w}, width: maxTextWidth}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" || !enableEscapes(f) {
 		return s
 	}
 	s.live, s.color = true, os.Getenv("NO_COLOR") == ""
-	if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 { // 0 = nobody has said
 		s.width = max(min(maxTextWidth, columns-2*len(margin)), minTextWidth)
 	}
 	return s
+}
+
+// failure is why something could not be shown, or nil.
+func (s *screen) failure() error {
+	if k, ok := s.w.(*errorKeeper); ok {
+		return k.err
+	}
+	return nil
+}
+
+// An errorKeeper remembers the first failure of a writer.
+type errorKeeper struct {
+	io.Writer
+	err error
+}
+
+func (k *errorKeeper) Write(p []byte) (int, error) {
+	n, err := k.Writer.Write(p)
+	if k.err == nil {
+		k.err = err
+	}
+	return n, err
 }
 
 // paint gives a text a style, where there is colour.

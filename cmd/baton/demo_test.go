@@ -76,3 +76,14 @@ func TestSeamIsMarkedAtItsPlace(t *testing.T) {
 		t.Errorf("writer %v, due %v, seams %v", d.writer, d.due, d.seams)
 	}
 }
+
+func TestCalledAs(t *testing.T) {
+	for name, want := range map[string]string{
+		"baton": "baton", "./baton": "./baton", "/usr/bin/baton": "/usr/bin/baton", "/my files/baton": "'/my files/baton'",
+		"/tmp/go-build1234/b001/exe/baton": "go run ./cmd/baton",
+	} {
+		if got := calledAs(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

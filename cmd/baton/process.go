@@ -118,6 +118,11 @@ func (p *process) lastWords() string {
 	if len(p.tail) == 0 {
 		return "it said nothing"
 	}
+	for _, line := range slices.Backward(p.tail) {
+		if strings.Contains(strings.ToLower(line), "error") {
+			return "it said: " + line // what comes after it is tidying up
+		}
+	}
 	return "its last line: " + p.tail[len(p.tail)-1]
 }
 

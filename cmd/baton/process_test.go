@@ -107,3 +107,16 @@ func TestUnknownCommands(t *testing.T) {
 		}
 	}
 }
+
+// What a child said of an error counts more than its tidying up.
+func TestLastWords(t *testing.T) {
+	for want, tail := range map[string][]string{
+		"it said nothing":               nil,
+		"its last line: bye":            {"hello", "bye"},
+		"it said: main: error: no file": {"loading", "main: error: no file", "cleaning up before exit..."},
+	} {
+		if got := (&process{tail: tail}).lastWords(); got != want {
+			t.Errorf("%q: %s", tail, got)
+		}
+	}
+}
