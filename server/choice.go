@@ -21,8 +21,8 @@ const maxParallelChoices = 16
 type choice struct {
 	deliver          deliverFunc
 	index            int
-	ended            bool // nothing more is taken
-	completionTokens atomic.Int64 // others may read it, see Server.Requests
+	ended            bool          // nothing more is taken
+	completionTokens atomic.Int64  // others may read it, see Server.Requests
 	start            time.Time     // of the call
 	lastToken        time.Duration // when the newest token came, after start
 	delta            backend.Delta // the newest one; its slices end with the iteration

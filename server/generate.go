@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"baton/engine"
@@ -59,9 +60,10 @@ type call struct {
 	cancel context.CancelCauseFunc
 
 	// Known once the request is prepared.
-	prepared *preprocess.Prepared
-	choices  []*choice
-	model    *modelMetrics
+	prepared   *preprocess.Prepared
+	choices    []*choice
+	model      *modelMetrics
+	isPrepared atomic.Bool // for Server.Requests
 
 	guessedStream bool // of a request that was refused
 
@@ -135,6 +137,7 @@ func (c *call) prepare(body []byte) (refusal *openai.Error) {
 	for i := range p.Choices {
 		c.choices[i] = newChoice(c, i)
 	}
+	c.isPrepared.Store(true)
 	return nil
 }
 
@@ -346,7 +349,7 @@ func (c *call) logArgs(more ...any) []any {
 func (c *call) completionTokens() int {
 	n := 0
 	for _, choice := range c.choices {
-		n += choice.completionTokens
+		n += int(choice.completionTokens.Load())
 	}
 	return n
 }

@@ -80,7 +80,7 @@ func (a *streamAnswer) finish(c *choice) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open--
-	a.completionTokens += c.completionTokens
+	a.completionTokens += int(c.completionTokens.Load())
 	if a.call.debug {
 		a.debug.add(c)
 	}
