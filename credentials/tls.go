@@ -44,8 +44,8 @@ func ServerTLS(certificate, key, clientCAs File, log *slog.Logger) (*tls.Config,
 		return nil, err
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
-	// A resumed session would not be asked for its certificate again, so what was
-	// signed by an authority that is no longer in the file would go on being good.
+	// A session ticket would let its holder in without the client's private key, and
+	// would show the certificate of before a renewal.
 	config.SessionTicketsDisabled = true
 	base := config.Clone()
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
