@@ -82,6 +82,9 @@ func (p *Process) Kill() {
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.done }
+
 // Output returns all that the process has printed so far.
 func (p *Process) Output() string { return p.log.String() }
 

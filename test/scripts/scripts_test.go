@@ -187,12 +187,14 @@ func takeAnswer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(out), 0o644))
 }
 
+// generating matches the metrics of a worker that runs a request.
+var generating = regexp.MustCompile(`(?m)^vllm:num_requests_running(\{.*\})? [1-9]`)
+
 // killbusy PORT... sends SIGKILL to the one of the workers at these ports that
 // is generating.
 func killBusy(ts *testscript.TestScript, neg bool, args []string) {
-	running := regexp.MustCompile(`(?m)^vllm:num_requests_running(\{.*\})? [1-9]`)
 	for _, port := range args {
-		if _, body := fetch("http://127.0.0.1:" + port + "/metrics"); running.MatchString(body) {
+		if _, body := fetch("http://127.0.0.1:" + port + "/metrics"); generating.MatchString(body) {
 			ts.Check(background(ts, port).Process.Kill())
 			return
 		}
