@@ -21,8 +21,9 @@ type solo struct {
 	token []time.Duration // from the worker's stamp to the client
 }
 
-// oneAtATime sends requests to all addresses in turn, so that what happens on
-// the machine happens to all alike. The worker must stamp with unit.
+// oneAtATime sends requests to all addresses in turn, there and back, so that
+// what happens on the machine, and who was asked before, is alike for all. The
+// worker must stamp with unit.
 func oneAtATime(addresses []string, requests, tokens int, unit time.Duration) ([]solo, error) {
 	results := make([]solo, len(addresses))
 	clients := make([]*client, len(addresses))
@@ -30,8 +31,12 @@ func oneAtATime(addresses []string, requests, tokens int, unit time.Duration) ([
 		clients[i] = &client{address: address, prompt: prompt(promptWords)}
 		defer clients[i].close()
 	}
-	for range requests {
-		for i, c := range clients {
+	for n := range requests {
+		for i := range clients {
+			if n%2 == 1 {
+				i = len(clients) - 1 - i
+			}
+			c := clients[i]
 			r, first, sent := &results[i], true, time.Now()
 			c.onToken = func(number int, now time.Time) {
 				if first {
