@@ -57,6 +57,7 @@ func (o *Operator) Generate(ctx context.Context, req *engine.Request) engine.Str
 // what is told about it.
 type run struct {
 	over  bool // the current attempt is: nothing more is taken
+	early bool // the worker ended it as if it were complete
 	yield func(engine.Delta, error) bool
 	c     continuation
 
@@ -116,6 +117,12 @@ func (r *run) stream(ctx context.Context) {
 func (r *run) attempt(ctx context.Context, req *engine.Request) *engine.Error {
 	r.over, r.failure = false, nil
 	r.o.workers.Generate(ctx, req)(r.take) // cheaper than a range statement: see the router's attempt
+	if r.early {
+		r.early = false
+		if last := r.c.req.Trace.Last(); last != nil {
+			last.Err = r.failure // below, where the trace is kept, it was a success
+		}
+	}
 	if !r.over {
 		return &engine.Error{Kind: engine.Internal, Err: errors.New("migration: a stream ended without a finish reason or an error")}
 	}
@@ -151,7 +158,7 @@ func (r *run) take(d engine.Delta, err error) bool {
 		r.settle(false)
 	case early != nil:
 		early.WorkerID = r.worker()
-		r.failure = early
+		r.failure, r.early = early, true
 	case r.over:
 		r.settle(true)
 	}

@@ -121,6 +121,7 @@ func TestLengthBelowBudgetAndContextIsNoEnd(t *testing.T) {
 		op, _ := newOperator(s, Config{Limit: 1})
 		req := request(6)
 		req.ContextLength = 100
+		req.Trace = new(engine.Trace)
 		want, _ := s.reference(req)
 		got := collect(op.Generate(t.Context(), req))
 		if len(got.ids) != len(want) || got.err != nil {
@@ -128,6 +129,9 @@ func TestLengthBelowBudgetAndContextIsNoEnd(t *testing.T) {
 		}
 		if avoid := s.asked[1].Avoid; len(avoid) != 1 || avoid[0] != "small" {
 			t.Errorf("avoids %v", avoid)
+		}
+		if a := req.Trace.Attempts; a[0].Err == nil || a[0].Err.Kind != engine.EngineError || a[1].Err != nil {
+			t.Errorf("the trace says %v and %v", a[0].Err, a[1].Err) // why it was moved
 		}
 	})
 	t.Run("the model's own context is an end", func(t *testing.T) {
