@@ -3,6 +3,7 @@ package tracing
 import (
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 )
 
@@ -18,6 +19,15 @@ const (
 	envExporter       = "OTEL_TRACES_EXPORTER"
 	envDisabled       = "OTEL_SDK_DISABLED"
 )
+
+// shown is an endpoint without a password that may be in it.
+func shown(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return u.Redacted()
+}
 
 // wanted reports whether the environment asks for traces, and the endpoint. What
 // it asks for and does not get is a warning: traces are no reason not to serve.

@@ -42,7 +42,7 @@ func New(ctx context.Context, version string, log *slog.Logger) (*Tracer, error)
 
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("traces to %s: %w", endpoint, err)
+		return nil, fmt.Errorf("traces to %s: %w", shown(endpoint), err)
 	}
 	// A variable that cannot be read costs its attributes, not the traces.
 	res, err := resource.New(ctx,
@@ -52,7 +52,7 @@ func New(ctx context.Context, version string, log *slog.Logger) (*Tracer, error)
 		complain.Handle(err)
 	}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(res))
-	log.Info("traces are on", "endpoint", endpoint)
+	log.Info("traces are on", "endpoint", shown(endpoint))
 	return &Tracer{provider: provider, tracer: provider.Tracer("baton", trace.WithInstrumentationVersion(version))}, nil
 }
 

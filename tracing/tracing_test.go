@@ -189,6 +189,16 @@ func TestWanted(t *testing.T) {
 	}
 }
 
+func TestPasswordIsNotShown(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"http://c:4318": "http://c:4318", "https://u:hunter2@c:4318/x": "https://u:xxxxx@c:4318/x", "http://u:hunter2@c:port": "an address that cannot be read",
+	} {
+		if got := shown(endpoint); got != want {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
 // Off is nil, and nil does nothing at no cost.
 func TestOff(t *testing.T) {
 	t.Setenv(envEndpoint, "")
@@ -219,4 +229,18 @@ func TestComplaintsAreFew(t *testing.T) {
 			t.Errorf("%d records:\n%s", n, out.String())
 		}
 	})
+}
+
+// BenchmarkRecord is what a moved request costs when it is over.
+func BenchmarkRecord(b *testing.B) {
+	for name, tracer := range map[string]*Tracer{"off": nil, "on": {tracer: sdk.NewTracerProvider(
+		sdk.WithBatcher(tracetest.NewNoopExporter())).Tracer("baton")}} {
+		b.Run(name, func(b *testing.B) {
+			r := moved()
+			b.ReportAllocs()
+			for b.Loop() {
+				tracer.Record(r)
+			}
+		})
+	}
 }
