@@ -190,6 +190,11 @@ type Info struct {
 	Models  []ModelInfo
 }
 
+// Equal reports whether two workers, or one at two times, say the same.
+func (i Info) Equal(other Info) bool {
+	return i.Version == other.Version && slices.Equal(i.Models, other.Models)
+}
+
 // ModelInfo is one model of a worker.
 type ModelInfo struct {
 	ID            string // the worker's own name for it

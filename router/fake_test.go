@@ -26,6 +26,8 @@ type fakeWorker struct {
 	id     string
 	models []Model
 
+	version string // with models, it is what Probe says
+
 	mu          sync.Mutex // guards the rest
 	play        script
 	health      error
@@ -34,12 +36,27 @@ type fakeWorker struct {
 	requests    []engine.Request
 	probes      int // generations that Run made
 	attaches    int
+	questions   int // that Probe answered
 	dials       int
 }
 
 func (f *fakeWorker) Kind() string { return "fake" }
 
-func (f *fakeWorker) Probe(context.Context) (engine.Info, error) { return engine.Info{}, nil }
+func (f *fakeWorker) Probe(context.Context) (engine.Info, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.questions++
+	return f.info(), nil
+}
+
+// info is what the worker says of itself. f.mu is held.
+func (f *fakeWorker) info() engine.Info {
+	info := engine.Info{Version: f.version}
+	for _, m := range f.models {
+		info.Models = append(info.Models, engine.ModelInfo{ID: m.Own, ContextLength: m.ContextLength})
+	}
+	return info
+}
 
 func (f *fakeWorker) Health(context.Context) error {
 	f.mu.Lock()
@@ -222,7 +239,7 @@ func (r *rig) attach(_ context.Context, spec Spec) (*Worker, error) {
 	if f.down {
 		return nil, errors.New("connection refused")
 	}
-	return &Worker{Client: f, Models: append([]Model(nil), f.models...)}, nil
+	return &Worker{Client: f, Info: f.info(), Models: append([]Model(nil), f.models...)}, nil
 }
 
 func (r *rig) dial(ctx context.Context, _, address string) (net.Conn, error) {

@@ -21,6 +21,7 @@ type Spec struct {
 // A Worker is what Attach found behind a Spec.
 type Worker struct {
 	Client engine.Client
+	Info   engine.Info // what Client's Probe said; when that changes, the worker is attached to again
 	Models []Model
 }
 
@@ -33,8 +34,8 @@ type Model struct {
 
 // Attach asks a worker what it is and builds its client. The router calls it in
 // the background until it succeeds, and again when a worker came back after its
-// connection was lost or after another failure, and now and then while it is
-// well. Its error is one sentence for the log; one without an engine.Error in it
+// connection was lost or after another failure, and when it says that it is
+// something else now. Its error is one sentence for the log; one without an engine.Error in it
 // says that the worker answered and is none that can be used.
 type Attach func(ctx context.Context, spec Spec) (*Worker, error)
 

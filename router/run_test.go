@@ -173,13 +173,16 @@ func TestQuietRestartIsNoticed(t *testing.T) {
 	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
 		f := r.workers["w1"]
 		f.do(func() { f.models = []Model{{Name: "m", Own: "own-w1", ContextLength: 4}} })
-		time.Sleep(looksPerAttach * 2 * testConfig.HealthInterval)
+		time.Sleep(looksPerQuestion * 2 * testConfig.HealthInterval)
 		if m := r.Models(); len(m) != 1 || m[0].ContextLength != 4 {
 			t.Errorf("models %+v", m)
 		}
 		r.mustAnswer(t, request(), "w1")
-		if n := f.count(&f.attaches); n > 3 {
-			t.Errorf("attached %d times within %d looks", n, 2*looksPerAttach)
+		time.Sleep(looksPerQuestion * 10 * testConfig.HealthInterval)
+		f.do(func() { f.version = "2" })
+		time.Sleep(looksPerQuestion * 10 * testConfig.HealthInterval)
+		if n, q := f.count(&f.attaches), f.count(&f.questions); n != 3 || q < 10 || q > 24 {
+			t.Errorf("attached %d times, asked %d times within %d looks", n, q, 22*looksPerQuestion)
 		}
 	})
 }
@@ -207,8 +210,8 @@ func TestUnusableReplacementIsKeptOut(t *testing.T) {
 		f.plays(tokens(100, time.Second))
 		go r.ask(t.Context(), request()) // it runs all the time
 		synctest.Wait()
-		f.do(func() { f.down = true }) // attach fails, health does not
-		time.Sleep(looksPerAttach * 2 * testConfig.HealthInterval)
+		f.do(func() { f.down, f.version = true, "2" }) // attach fails, health does not
+		time.Sleep(looksPerQuestion * 2 * testConfig.HealthInterval)
 		r.mustBe(t, "w1", stateInhibited)
 		for range 3 {
 			r.mustAnswer(t, request(), "w2")

@@ -25,10 +25,10 @@ const (
 	proofTimeout = 10 * time.Second
 	// failedProbes in a row inhibit an idle worker. One may be an accident.
 	failedProbes = 2
-	// looksPerAttach is how many looks at the health of a worker go by until it is
+	// looksPerQuestion is how many looks at the health of a worker go by until it is
 	// asked again what it is: one that was restarted quickly, while no request ran,
 	// answers as before but may serve something else.
-	looksPerAttach = 5
+	looksPerQuestion = 5
 	// never is the time to the next visit of a worker that needs none.
 	never = time.Duration(-1)
 )
@@ -72,7 +72,8 @@ type tender struct {
 	r     *Router
 	w     *worker
 	retry time.Duration // before the next Attach
-	looks int           // at the health of the worker since the last Attach
+	looks int           // at the health of the worker since it last said what it is
+	away  bool          // it looked bad since
 	known bool          // attached since it was inhibited
 }
 
@@ -121,7 +122,7 @@ func (t *tender) visit(ctx context.Context) time.Duration {
 		if r.attachNow(ctx, t.w) != nil {
 			return t.nextRetry()
 		}
-		t.retry, t.looks, t.known = 0, 0, true
+		t.retry, t.looks, t.away, t.known = 0, 0, false, true
 		if t.due() == health { // workers that were attached together are not probed together
 			return time.Duration(r.rnd(int(r.cfg.HealthInterval/time.Millisecond)+1)) * time.Millisecond
 		}
@@ -146,26 +147,43 @@ func (t *tender) visit(ctx context.Context) time.Duration {
 	return r.cfg.HealthInterval
 }
 
-// look asks a worker in rotation for its health, and now and then what it is, at
-// once when it is well again after a bad look.
+// look asks a worker in rotation for its health, and now and then what it is. One
+// that says something new is attached to again, and so is one that is well again
+// after a bad look.
 func (t *tender) look(ctx context.Context) error {
 	t.looks++
 	if err := t.r.healthOf(ctx, t.w); err != nil {
-		t.looks = looksPerAttach
+		t.away = true
 		return err
 	}
-	if t.looks < looksPerAttach {
+	if !t.away && t.looks < looksPerQuestion {
+		return nil
+	}
+	if !t.away && t.r.saysTheSame(ctx, t.w) {
+		t.looks = 0
 		return nil
 	}
 	err := t.r.attachNow(ctx, t.w)
 	if err == nil {
-		t.looks = 0
+		t.looks, t.away = 0, false
 		return nil
 	}
 	if _, unanswered := errors.AsType[*engine.Error](err); !unanswered && ctx.Err() == nil {
 		t.r.replaced(t.w, err)
 	}
 	return err
+}
+
+// saysTheSame asks w what it is, and reports whether that is what it was when it
+// was attached. Why it did not answer well is for Attach to find out.
+func (r *Router) saysTheSame(ctx context.Context, w *worker) bool {
+	r.mu.Lock()
+	up := w.up
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	info, err := up.Client.Probe(ctx)
+	return err == nil && info.Equal(up.Info)
 }
 
 // replaced keeps out a worker that answered well and is not what it was, also
@@ -222,9 +240,9 @@ func (r *Router) attachNow(ctx context.Context, w *worker) error {
 		if w.up != nil {
 			what = "worker attached again, with other models"
 		}
-		r.log.Info(what, "worker", w.spec.ID, "kind", up.Client.Kind(), "models", modelNames(up))
+		r.log.Info(what, "worker", w.spec.ID, "kind", up.Client.Kind(), "version", up.Info.Version, "models", modelNames(up))
 	}
-	if changed || w.lost {
+	if changed || w.lost || !w.up.Info.Equal(up.Info) {
 		w.up, w.lost = up, false
 		r.table = buildTable(r.table, r.workers, time.Now())
 		r.signal()

@@ -30,7 +30,8 @@ type attacher struct {
 	failStart context.CancelCauseFunc // ends what checkingStart runs
 	mu        sync.Mutex              // guards the rest
 	looked    map[string]bool         // ids of workers that were attached to before, or tried
-	warned    map[string]string       // what was last said of the models that a worker's id serves in vain
+	links     map[string]*transport.Link
+	warned    map[string]string // what was last said of the models that a worker's id serves in vain
 }
 
 func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attacher {
@@ -43,6 +44,7 @@ func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attach
 		log:            log,
 		failStart:      func(error) {},
 		looked:         make(map[string]bool),
+		links:          make(map[string]*transport.Link),
 		warned:         make(map[string]string),
 	}
 	for _, w := range cfg.Workers {
@@ -87,12 +89,27 @@ func (a *attacher) firstLook(workerID string) bool {
 	return !before
 }
 
+// link returns the way to a worker, the same one each time.
+func (a *attacher) link(spec router.Spec) (*transport.Link, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if link := a.links[spec.ID]; link != nil {
+		return link, nil
+	}
+	link, err := transport.New(transport.Options{URL: spec.URL, WorkerID: spec.ID, APIKey: a.workerKey, ConnectTimeout: a.connectTimeout})
+	if err == nil {
+		a.links[spec.ID] = link
+	}
+	return link, err
+}
+
 // find asks a worker what it is, and checks that the frontend can tokenize for it.
 func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, error) {
-	link, err := transport.New(transport.Options{URL: spec.URL, WorkerID: spec.ID, APIKey: a.workerKey, ConnectTimeout: a.connectTimeout})
+	link, err := a.link(spec)
 	if err != nil {
 		return nil, err
 	}
+	link.Close() // what is kept leads to a worker that may be gone
 	client, info, err := identify(ctx, link, a.kinds[spec.ID])
 	if err != nil {
 		return nil, err
@@ -111,7 +128,7 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 			return nil, err
 		}
 	}
-	w := &router.Worker{Client: withModel(client, link, found[0].model)}
+	w := &router.Worker{Client: withModel(client, link, found[0].model), Info: info}
 	for _, f := range found {
 		a.onModel(f.public)
 		a.groups.add(spec.ID, f)

@@ -68,6 +68,32 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// A worker is attached to again over the same link: requests that run keep their
+// connections, and a probe of the new client says what the old one said.
+func TestAttachAgain(t *testing.T) {
+	s := httptest.NewServer(sim.NewServer(sim.Config{ContextLength: 512}))
+	defer s.Close()
+	models, err := model.NewSet(model.Options{Paths: map[string]string{"": modelFolder(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAttacher(&config.Serve{}, models, slog.New(slog.DiscardHandler))
+	a.onModel = func(string) {}
+	spec := router.Spec{ID: "w:1", URL: s.URL}
+	for range 3 {
+		w, err := a.attach(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := w.Client.Probe(t.Context()); err != nil || len(info.Models) != 1 || !info.Equal(w.Info) {
+			t.Errorf("attached with %+v, then %+v, %v", w.Info, info, err)
+		}
+	}
+	if len(a.links) != 1 {
+		t.Errorf("%d links to one worker", len(a.links))
+	}
+}
+
 func TestAttachByTheWorkersHint(t *testing.T) {
 	dir := modelFolder(t)
 	h := sim.NewServer(sim.Config{Server: sim.ServerConfig{ModelPath: dir}})

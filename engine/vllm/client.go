@@ -15,6 +15,8 @@ import (
 type Client struct {
 	link  *transport.Link
 	route atomic.Int32 // a route; written by Probe and by a refused generate
+
+	version atomic.Pointer[string] // the one that Probe found the route for; nil = it did not yet
 }
 
 var _ engine.Client = (*Client)(nil)

@@ -6,8 +6,8 @@
 // tokenizer in between, but is off by default, and before 0.29 it could end a
 // stream without saying why. So the first is the baseline, and the second is used
 // when Probe finds it on a server that is new enough; should the server then
-// refuse it, the request goes to the first, and so do all later ones until the
-// next Probe.
+// refuse it, the request goes to the first, and so do all later ones of this
+// Client until Probe finds another version.
 //
 // vLLM ends aborted, drained and dying requests with HTTP 200 and [DONE]. The
 // only proof of a complete answer is a finish reason of success; everything else

@@ -100,7 +100,8 @@ func isJSON(resp *transport.Response) bool {
 }
 
 // Probe implements engine.Client. It asks for the models, which must succeed,
-// then for the version and the list of endpoints, which may not be there.
+// then for the version and, when that is new, the list of endpoints; these may not
+// be there.
 func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 	body, err := c.link.Get(ctx, "/v1/models")
 	if err != nil {
@@ -124,14 +125,18 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 	for _, m := range list.Data {
 		info.Models = append(info.Models, engine.ModelInfo{ID: m.ID, Parent: m.Parent, ContextLength: m.MaxModelLen, Path: m.Root})
 	}
-	if info.Version, err = c.version(ctx); err != nil {
+	if info.Version, err = c.askVersion(ctx); err != nil {
 		return engine.Info{}, err
+	}
+	if known := c.version.Load(); known != nil && *known == info.Version {
+		return info, nil // the list of endpoints is large
 	}
 	found, err := c.findRoute(ctx, info.Version)
 	if err != nil {
 		return engine.Info{}, err
 	}
 	c.route.Store(int32(found))
+	c.version.Store(&info.Version)
 	return info, nil
 }
 
@@ -155,9 +160,9 @@ func (c *Client) Tokenize(ctx context.Context, model, text string) (ids []engine
 	return answer.Tokens, ok, nil
 }
 
-// version returns "" if the server does not tell. Its error is the loss of the
+// askVersion returns "" if the server does not tell. Its error is the loss of the
 // server, or of the caller.
-func (c *Client) version(ctx context.Context) (string, error) {
+func (c *Client) askVersion(ctx context.Context) (string, error) {
 	body, err := c.link.Get(ctx, "/version")
 	if err != nil {
 		return "", fatal(err)

@@ -19,14 +19,20 @@ type server struct {
 	documents map[string]string
 	generate  http.HandlerFunc
 
-	mu    sync.Mutex // guards posts
+	mu    sync.Mutex // guards what follows
 	posts []string
+	specs int // how often the list of endpoints was asked for
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		s.mu.Lock()
 		s.posts = append(s.posts, r.URL.Path)
+		s.mu.Unlock()
+	}
+	if r.URL.Path == "/openapi.json" {
+		s.mu.Lock()
+		s.specs++
 		s.mu.Unlock()
 	}
 	doc, ok := s.documents[r.URL.Path]
@@ -151,6 +157,19 @@ func TestProbeOfRecordedServer(t *testing.T) {
 	}
 	if c.Kind() != "vllm" || c.Unsupported(enginetest.NewRequest()) != "" {
 		t.Errorf("kind %q, unsupported %q", c.Kind(), c.Unsupported(enginetest.NewRequest()))
+	}
+}
+
+// The list of endpoints is large, and a worker is asked what it is again and again.
+func TestProbeAsksForEndpointsOncePerVersion(t *testing.T) {
+	s := &server{documents: map[string]string{"/v1/models": `{"data":[{"id":"m"}]}`, "/version": `{"version":"0.31.0"}`, "/openapi.json": `{"paths":{}}`}}
+	c := clientOf(t, s)
+	for i, version := range []string{"0.31.0", "0.31.0", "0.32.0", "0.32.0"} {
+		s.documents["/version"] = fmt.Sprintf(`{"version":%q}`, version)
+		info, err := c.Probe(t.Context())
+		if want := i/2 + 1; err != nil || info.Version != version || s.specs != want {
+			t.Errorf("probe %d: %+v, %v, asked %d times, want %d", i, info, err, s.specs, want)
+		}
 	}
 }
 
