@@ -164,10 +164,14 @@ func finishReason(word []byte) (engine.FinishReason, bool) {
 }
 
 // errorFrame judges an error object inside a stream. After the first token the
-// request was evidently valid, so whatever it says is the engine's failure; old
-// servers report the death of the engine as code 400.
+// request was evidently valid, so whatever it says is the engine's failure.
 func errorFrame(link *transport.Link, c transport.Complaint, tokens int) *engine.Error {
-	if tokens > 0 || c.Code < 400 || isEngineDeath(c) {
+	if isEngineDeath(c) {
+		err := link.Error(engine.EngineShutdown, "error frame: %s: %s", c.Type, c.Message)
+		err.Status = c.Code
+		return err
+	}
+	if tokens > 0 || c.Code < 400 {
 		err := link.Error(engine.EngineError, "error frame: %s: %s", c.Type, c.Message)
 		err.Status = c.Code
 		return err
@@ -176,7 +180,7 @@ func errorFrame(link *transport.Link, c transport.Complaint, tokens int) *engine
 }
 
 // isEngineDeath knows the message with which the HTTP server reports that its
-// engine process is gone, under whatever status.
+// engine process is gone, under whatever status: 500, and 400 from old servers.
 func isEngineDeath(c transport.Complaint) bool {
 	return strings.Contains(c.Message, "EngineCore encountered an issue") || strings.Contains(c.Message, "EngineDeadError")
 }

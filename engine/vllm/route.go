@@ -3,6 +3,7 @@ package vllm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -89,8 +90,8 @@ func (c *Client) startGenerate(ctx context.Context, req *engine.Request) (*trans
 // statusError reads a refusal before the stream.
 func statusError(resp *transport.Response) *engine.Error {
 	err, complaint := resp.StatusErrorComplaint()
-	if err.Kind == engine.InvalidRequest && isEngineDeath(complaint) {
-		err.Kind, err.Message, err.Param = engine.EngineError, "", ""
+	if isEngineDeath(complaint) {
+		err.Kind, err.Message, err.Param, err.Err = engine.EngineShutdown, "", "", errors.New(complaint.Message)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -195,17 +196,33 @@ func TestProbeErrors(t *testing.T) {
 }
 
 // The death of the engine process behind the HTTP server is never the client's
-// fault, whatever status an old server gives it.
+// fault, whatever status the server gives it, and no other failure is taken for it.
 func TestEngineDeath(t *testing.T) {
-	const body = `{"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"BadRequestError","param":null,"code":400}}`
-	inStream := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: %s\n\ndata: [DONE]\n\n", body)
-	}
-	for name, h := range map[string]http.HandlerFunc{"before headers": respond(400, body), "in the stream": inStream} {
-		for _, err := range clientOf(t, h).Generate(t.Context(), enginetest.NewRequest()) {
-			if e := engine.AsError(err); err == nil || e.Kind != engine.EngineError || e.Message != "" {
-				t.Errorf("%s: %v", name, err)
+	const token = `data: {"choices":[{"index":0,"token_ids":[5],"finish_reason":null}]}` + "\n\n"
+	for code, complaint := range map[int]string{400: "BadRequestError", 500: "InternalServerError"} {
+		for message, kind := range map[string]engine.Kind{
+			"EngineCore encountered an issue. See stack trace (above) for the root cause.": engine.EngineShutdown,
+			"Internal server error": engine.EngineError,
+		} {
+			if code == 400 && kind == engine.EngineError {
+				continue
+			}
+			body := fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%d}}`, message, complaint, code)
+			inStream := func(before string) http.HandlerFunc {
+				return func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprintf(w, "%sdata: %s\n\ndata: [DONE]\n\n", before, body)
+				}
+			}
+			for name, h := range map[string]http.HandlerFunc{"before headers": respond(code, body), "in the stream": inStream(""), "after a token": inStream(token)} {
+				var last error
+				for _, err := range clientOf(t, h).Generate(t.Context(), enginetest.NewRequest()) {
+					last = err
+				}
+				e := engine.AsError(last)
+				if e.Kind != kind || e.Status != code || e.Message != "" || !strings.Contains(e.Error(), message) {
+					t.Errorf("%s, %d: %v, want %v", name, code, e, kind)
+				}
 			}
 		}
 	}
