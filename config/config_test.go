@@ -30,7 +30,8 @@ func TestDefaults(t *testing.T) {
 	c.settings = nil
 	want := &Serve{
 		Workers:  []Worker{{ID: "a:1", URL: "http://a:1"}},
-		HTTPHost: "0.0.0.0", HTTPPort: 8000,
+		HTTPHost: "0.0.0.0", HTTPPort: 8000, AdminAddress: "127.0.0.1:8001",
+		MigrationSpacing: 5 * time.Millisecond, DrainTimeout: 20 * time.Second,
 		ConnectTimeout: 3 * time.Second, FirstTokenTimeout: 5 * time.Minute, StallTimeout: 30 * time.Second,
 		WorkerWaitTimeout: 10 * time.Second, InhibitDuration: 5 * time.Second, HealthInterval: 2 * time.Second,
 		RouterMode: LeastLoaded, KeepAliveInterval: 15 * time.Second, WriteTimeout: time.Minute,

@@ -1,7 +1,7 @@
 // Package config is baton's command line: what can be set, how it is written,
 // and what is allowed.
 //
-// Each setting is declared once, in Serve's or Demo's list: the field, the flag,
+// Each setting is declared once, in Serve's, Demo's or Admin's list: the field, the flag,
 // the default, one sentence, the allowed values. Everything else follows from
 // that declaration: the environment variable's name (--migration-limit is
 // DYN_MIGRATION_LIMIT), the key of the configuration file, the help text, the

@@ -12,6 +12,9 @@ func ServeHelp(w io.Writer) error { return writeHelp(w, newServe().settings) }
 // DemoHelp writes the flags of `baton demo` for a terminal.
 func DemoHelp(w io.Writer) error { return writeHelp(w, newDemo().settings) }
 
+// AdminHelp writes the flags of a command that talks to a running baton.
+func AdminHelp(w io.Writer, command string) error { return writeHelp(w, newAdmin(command).settings) }
+
 func writeHelp(w io.Writer, settings []*setting) error {
 	var b strings.Builder
 	for _, s := range settings {

@@ -15,8 +15,11 @@ type Serve struct {
 	HTTPHost string
 	HTTPPort int // 0 = a free one
 
+	AdminAddress string // host:port; "" = off
+
 	MigrationLimit     int
 	MigrationMaxSeqLen int // in tokens; 0 = no bound
+	MigrationSpacing   time.Duration
 
 	ConnectTimeout    time.Duration
 	FirstTokenTimeout time.Duration
@@ -25,6 +28,7 @@ type Serve struct {
 	WorkerWaitTimeout time.Duration
 	InhibitDuration   time.Duration
 	HealthInterval    time.Duration
+	DrainTimeout      time.Duration
 	RouterMode        string // one of the RouterModes
 
 	KeepAliveInterval     time.Duration
@@ -101,6 +105,8 @@ func newServe() *Serve {
 			"how often one request may move to another worker after a failure; 0 = never"),
 		optional(integer(&c.MigrationMaxSeqLen, 0, 1, maxTokens, "migration-max-seq-len",
 			"a request whose prompt and output together exceed so many tokens is no longer moved")),
+		duration(&c.MigrationSpacing, 5*time.Millisecond, "migration-spacing",
+			"time between two starts of moved requests on one worker, so that it is not hit by all at once; a lone one starts at once; 0 = all start at once"),
 
 		section("Routing and time"),
 		choice(&c.RouterMode, LeastLoaded, []string{LeastLoaded, RoundRobin, PowerOfTwo, Random}, "router-mode",
@@ -119,10 +125,14 @@ func newServe() *Serve {
 			"how long a failed worker is kept out, doubled per repeated failure up to one minute and ended early by a good probe").or("DYN_RUNTIME_INHIBITED_DURATION_SECS", seconds),
 		duration(&c.HealthInterval, 2*time.Second, "health-interval",
 			"time between two probes of a worker; 0 = workers are judged by their answers only"),
+		duration(&c.DrainTimeout, 20*time.Second, "drain-timeout",
+			"how long requests on a drained worker may run on there before they move to others, one by one; 0 = they move at once"),
 
 		section("HTTP"),
 		text(&c.HTTPHost, "0.0.0.0", parseHost, "http-host", "HOST", "the address to listen on", "a host name or an IP address"),
 		integer(&c.HTTPPort, 8000, 0, 65535, "http-port", "the port of the API and of /metrics; 0 = a free one"),
+		address(&c.AdminAddress, defaultAdminAddress, "admin-address",
+			"where operators drain workers and look at requests, the log level and profiles, without a password; empty or off = nowhere"),
 		duration(&c.KeepAliveInterval, 15*time.Second, "sse-keep-alive-interval",
 			"a comment line is sent after so much silence in a stream").or("DYN_HTTP_SSE_KEEP_ALIVE_INTERVAL_MS", milliseconds),
 		duration(&c.WriteTimeout, time.Minute, "write-timeout",
@@ -191,6 +201,9 @@ var refusedRouterModes = map[string]string{
 
 // Address is where the API listens, as host:port.
 func (c *Serve) Address() string { return joinHostPort(c.HTTPHost, c.HTTPPort) }
+
+// AdminAddressIsDefault reports whether nobody has set AdminAddress.
+func (c *Serve) AdminAddressIsDefault() bool { return isDefault(c.settings, "admin-address") }
 
 // readFile reads a configuration file, of which it takes maxFileBytes at most.
 func readFile(path string) ([]byte, error) {
