@@ -17,6 +17,7 @@ func (c *Serve) Dump(w io.Writer) error {
 		switch {
 		case s.title != "":
 			fmt.Fprintf(&b, "\n# %s\n", s.title)
+		case s.noFile && s.isBool: // --dump-config itself
 		case s.noFile: // a comment, as the file cannot hold it
 			for _, v := range s.get() {
 				fmt.Fprintf(&b, "# --%s %s (%v)\n", s.name, v, s.source)

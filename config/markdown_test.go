@@ -96,7 +96,8 @@ migration-limit: 3
 Durations are written with their unit (` + "`500ms`, `30s`, `5m`" + `), sizes as ` + "`192MiB`" + `; a duration of 0 is off. A flag that takes a list is repeated;
 in the environment its elements are separated by commas. A list is replaced as a whole by a stronger source.
 An empty variable counts as not set. ` + "`--dump-config`" + ` prints what is in force and where each value comes from.
-A wrong value, flag or key is one sentence and exit status 2.
+A wrong value, flag or key is one sentence and exit status 2. What a right value names and what cannot be used (a file that is
+not there, a damaged model folder, a port that is taken) is one sentence and exit status 1.
 `
 
 const markdownOthers = `

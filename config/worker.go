@@ -48,6 +48,9 @@ func parseWorker(before []Worker, text string) ([]Worker, error) {
 		}
 		w.Kind, address = kind, rest
 	}
+	if strings.ContainsAny(upTo(address, "?#"), ", \t\n") {
+		return nil, fmt.Errorf("%q is more than one address; repeat --worker, or separate them with commas in DYN_WORKER", upTo(address, "?#"))
+	}
 	scheme, host, port, err := parseWorkerURL(address)
 	if err != nil {
 		return nil, err

@@ -71,6 +71,9 @@ type Error struct {
 	// engine said is wrong, and with which parameter ("" = unknown).
 	Message string
 	Param   string
+	// Code is the API's machine-readable word for it; "" = none. Engines' own
+	// words are not handed on, so only what is found out here has one.
+	Code string
 
 	// Gone reports that the worker is dead, and so is every one of the
 	// request's Suspects. It is found out only where there are Suspects.

@@ -14,7 +14,7 @@ import (
 func loadGGUF(path string) (*Model, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	tok, err := tokenizer.FromGGUF(f)
 	if err != nil {

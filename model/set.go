@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -45,7 +46,7 @@ func NewSet(options Options) (*Set, error) {
 	}
 	if path := options.path(""); path != "" {
 		if _, err := s.load(path); err != nil {
-			return nil, fmt.Errorf("--model-path %s: %w", path, err)
+			return nil, wrongPath("", path, err)
 		}
 	}
 	for _, name := range options.configured() {
@@ -55,11 +56,20 @@ func NewSet(options Options) (*Set, error) {
 		}
 		m, err := s.load(path)
 		if err != nil {
-			return nil, fmt.Errorf("--model-path %s=%s: %w", name, path, err)
+			return nil, wrongPath(name+"=", path, err)
 		}
 		s.models[name] = m.named(name)
 	}
 	return s, nil
+}
+
+// wrongPath is err with the flag before it. Most errors begin with the path, which
+// is then not said twice.
+func wrongPath(name, path string, err error) error {
+	if strings.HasPrefix(err.Error(), path) {
+		return fmt.Errorf("--model-path %s%w", name, err)
+	}
+	return fmt.Errorf("--model-path %s%s: %w", name, path, err)
 }
 
 // Get returns the model with this public name. It is there from the start if a

@@ -59,7 +59,7 @@ func TestConfiguredModelsAreThereFromTheStart(t *testing.T) {
 }
 
 func TestNewSetErrorsNameTheFlag(t *testing.T) {
-	for name, want := range map[string]string{"": "--model-path /no/such/folder: ", "x": "--model-path x=/no/such/folder: "} {
+	for name, want := range map[string]string{"": "--model-path /no/such/folder is not there; ", "x": "--model-path x=/no/such/folder is not there; "} {
 		_, err := NewSet(Options{Paths: map[string]string{name: "/no/such/folder"}})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)

@@ -3,6 +3,7 @@ package openai
 import (
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // An Error is the API's error object with its HTTP status. It is sent as
@@ -83,20 +84,43 @@ func Unsupported(param, why string) *Error {
 	return e
 }
 
-// ModelNotFound says that no model has this public name. The name is the
-// client's own word, so it is cut where no real name would be so long.
-func ModelNotFound(name string) *Error {
+// ModelNotFound says that no model has this public name, and which there are. The
+// name is the client's own word, so it is cut where no real name would be so long.
+func ModelNotFound(name string, existing []string) *Error {
 	return &Error{
 		Status:  http.StatusNotFound,
-		Message: fmt.Sprintf("The model '%s' does not exist; GET /v1/models lists those that do.", cut(name, maxQuotedNameBytes)),
+		Message: fmt.Sprintf("The model '%s' does not exist; %s.", cut(name, maxQuotedNameBytes), thereIs(existing)),
 		Type:    TypeInvalidRequest,
 		Param:   "model",
 		Code:    CodeModelNotFound,
 	}
 }
 
-// maxQuotedNameBytes bounds how much of a client's word an error repeats.
-const maxQuotedNameBytes = 256
+const (
+	// maxQuotedNameBytes bounds how much of a client's word an error repeats.
+	maxQuotedNameBytes = 256
+	// maxListedBytes bounds a list of names in an error.
+	maxListedBytes = 100
+)
+
+// thereIs lists as many names as there is room for, each as a whole.
+func thereIs(names []string) string {
+	if len(names) == 0 {
+		return "there is none yet"
+	}
+	n, room := 0, maxListedBytes
+	for n < len(names) && len(names[n]) <= room {
+		room -= len(names[n]) + len(", ")
+		n++
+	}
+	switch n {
+	case 0:
+		return "GET /v1/models lists those that do"
+	case len(names):
+		return "there is: " + strings.Join(names, ", ")
+	}
+	return "there is: " + strings.Join(names[:n], ", ") + ", …; GET /v1/models lists all"
+}
 
 func cut(s string, n int) string {
 	if len(s) <= n {

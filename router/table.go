@@ -52,6 +52,12 @@ func buildTable(old *table, workers []*worker, now time.Time) *table {
 	return t
 }
 
+// What the API calls the two ways in which no worker can do what is asked for.
+const (
+	codeUnsupported = "unsupported_parameter"
+	codeTooLong     = "context_length_exceeded"
+)
+
 // capable returns the members of req's model that can do what it asks for. If
 // the model has members and none can, the error is for the client.
 func (t *table) capable(req *engine.Request) ([]member, *engine.Error) {
@@ -78,13 +84,13 @@ func (t *table) capable(req *engine.Request) ([]member, *engine.Error) {
 	switch {
 	case able == 0:
 		return nil, &engine.Error{
-			Kind: engine.InvalidRequest, Status: 400, Param: unsupported,
-			Message: fmt.Sprintf("The parameter %q is not supported by any worker of the model %q.", unsupported, req.Model),
+			Kind: engine.InvalidRequest, Status: 400, Param: unsupported, Code: codeUnsupported,
+			Message: fmt.Sprintf("'%s' is not supported: no worker of the model '%s' has it.", unsupported, req.Model),
 		}
 	case len(fit) == 0:
 		return nil, &engine.Error{
-			Kind: engine.InvalidRequest, Status: 400,
-			Message: fmt.Sprintf("The request has %d tokens, which leaves no room for an answer: the context of the model %q is %d tokens.",
+			Kind: engine.InvalidRequest, Status: 400, Code: codeTooLong,
+			Message: fmt.Sprintf("The request has %d tokens, which leaves no room for an answer: the context of the model '%s' is %d tokens.",
 				len(req.TokenIDs), req.Model, largest),
 		}
 	}

@@ -80,7 +80,7 @@ func publicError(e *engine.Error, attempts int, notMoved engine.NotMoved, overlo
 		if e.Status >= 400 && e.Status < 500 && !repeatedBySDKs(e.Status) {
 			out.Status = e.Status
 		}
-		out.Type, out.Param, out.Message = openai.TypeInvalidRequest, e.Param, e.Message
+		out.Type, out.Param, out.Code, out.Message = openai.TypeInvalidRequest, e.Param, e.Code, e.Message
 		if out.Message == "" {
 			out.Message = info.message + "."
 		}

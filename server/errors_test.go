@@ -35,6 +35,7 @@ func TestPublicErrors(t *testing.T) {
 		{engine.Error{Kind: engine.Overloaded, Status: 503, RetryAfter: 1e6 * time.Hour}, 429, 429, openai.TypeRateLimit, "overloaded", 3600},
 		{engine.Error{Kind: engine.WorkerMisconfigured, Status: 401}, 0, 502, openai.TypeServer, "worker_misconfigured", 0},
 		{engine.Error{Kind: engine.InvalidRequest, Status: 422, Message: "no", Param: "top_k"}, 0, 422, openai.TypeInvalidRequest, "", 0},
+		{engine.Error{Kind: engine.InvalidRequest, Status: 400, Message: "no", Param: "priority", Code: "unsupported_parameter"}, 0, 400, openai.TypeInvalidRequest, "unsupported_parameter", 0},
 		{engine.Error{Kind: engine.InvalidRequest, Status: 409, Message: "no"}, 0, 400, openai.TypeInvalidRequest, "", 0},
 		{engine.Error{Kind: engine.InvalidRequest, Status: 500}, 0, 400, openai.TypeInvalidRequest, "", 0},
 		{engine.Error{Kind: engine.EngineError, Status: 500}, 0, 502, openai.TypeServer, "worker_error", 0},

@@ -128,7 +128,7 @@ func TestConcurrencyLimit(t *testing.T) {
 	}
 	resp, raw := post(t, ts, chatPath, `{"model":"m"}`)
 	e := wantError(t, resp, raw, 429, "too_many_concurrent_requests")
-	if e.Error.Type != "rate_limit_error" || resp.Header.Get("Retry-After") != "1" {
+	if e.Error.Type != "rate_limit_error" || !strings.HasPrefix(e.Error.Message, "The limit of 2 concurrent requests is reached (--max-concurrent-requests). ") || resp.Header.Get("Retry-After") != "1" {
 		t.Errorf("error %s, headers %v", raw, resp.Header)
 	}
 	if resp, _ := get(t, ts, "/health"); resp.StatusCode != 200 {

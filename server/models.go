@@ -33,13 +33,15 @@ func (s *Server) showModel(w http.ResponseWriter, r *http.Request) {
 		s.listModels(w, r)
 		return
 	}
+	var names []string
 	for _, m := range s.fleet.Models() {
 		if m.Name == id {
 			writeJSON(w, http.StatusOK, appendModel(nil, m))
 			return
 		}
+		names = append(names, m.Name)
 	}
-	writeError(w, openai.ModelNotFound(id))
+	writeError(w, openai.ModelNotFound(id, names))
 }
 
 func appendModel(dst []byte, m router.ModelStatus) []byte {

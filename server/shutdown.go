@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ func (r *running) add(c *call) *openai.Error {
 	if r.limit > 0 && len(r.calls) >= r.limit {
 		return &openai.Error{
 			Status:     http.StatusTooManyRequests,
-			Message:    "The server answers as many requests as it may. " + retryLater,
+			Message:    fmt.Sprintf("The limit of %d concurrent requests is reached (--max-concurrent-requests). %s", r.limit, retryLater),
 			Type:       openai.TypeRateLimit,
 			Code:       "too_many_concurrent_requests",
 			RetryAfter: retryAfterDefault,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"time"
 
@@ -80,9 +81,19 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 	for _, name := range models.Names() {
 		found.onModel(name)
 	}
-	sayWhatMatters(cfg, listener.Addr().String(), log)
+	sayWhatMatters(cfg, shownAddress(cfg, listener.Addr()), log)
 	sayDoors(cfg, log)
 	return serveUntilStopped(stop, doors.behind(patient(listener, log)), api.Handler(), api, found.checkingStart(workers.Run), cfg, log)
+}
+
+// shownAddress is the address as it was asked for, with the port that it got. The
+// listener's own is [::] for 0.0.0.0 on machines with IPv6.
+func shownAddress(cfg *config.Serve, got net.Addr) string {
+	_, port, err := net.SplitHostPort(got.String())
+	if err != nil {
+		return got.String()
+	}
+	return net.JoinHostPort(cfg.HTTPHost, port)
 }
 
 // sayWhatMatters is the start of the log.
