@@ -21,6 +21,7 @@ type protocol interface {
 	end(p *producer, alone bool) []byte
 	// abort returns the frames of a stream that the worker gives up.
 	abort(p *producer) []byte
+	shutdown(p *producer) []byte // of the engine, by a fault
 	// failure returns the frames of an error within the stream.
 	failure(f *Fault) []byte
 	// refusal returns the body of a response with this status.
@@ -382,8 +383,10 @@ func (a *attempt) lastWords(p *producer) []byte {
 	switch p.fault.Kind {
 	case FaultDone:
 		return doneFrame
-	case FaultAbort, FaultShutdown:
+	case FaultAbort:
 		return a.protocol.abort(p)
+	case FaultShutdown:
+		return a.protocol.shutdown(p)
 	case FaultError:
 		return a.protocol.failure(p.fault)
 	case FaultGarbage:

@@ -123,8 +123,7 @@ func TestFaultsMeanTheSameToClients(t *testing.T) {
 	faults = append(faults, Fault{Kind: FaultWrongID, After: 3})
 	for _, p := range pairings {
 		for _, f := range faults {
-			switch f.Kind {
-			case FaultQuiet, FaultShutdown: // the token level's own
+			if f.Kind == FaultQuiet { // the token level's own
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%s %d after %d", p.name, f.Kind, f.Status, f.After), func(t *testing.T) {
@@ -169,6 +168,9 @@ func onTheWire(f Fault, config Config, atTheTokenLevel string) string {
 	case f.Kind == FaultVanish && f.After != 0 && config.Kind == KindLlamaCpp:
 		// The next ping is the last that is heard of the worker.
 		return engine.Disconnected.String()
+	case f.Kind == FaultShutdown && config.Kind == KindLlamaCpp:
+		// It has no words for that.
+		return engine.EngineError.String()
 	case f.Kind == FaultAbort && f.After == 0 && config.Kind == KindVLLM && !config.Server.ScaleOut:
 		// vLLM drops the finish reason of an answer without tokens.
 		return engine.Disconnected.String()

@@ -127,6 +127,8 @@ func (l *llamaProtocol) abort(p *producer) []byte {
 	return event(l.errorOf(http.StatusInternalServerError, "Compute error."))
 }
 
+func (l *llamaProtocol) shutdown(p *producer) []byte { return l.abort(p) }
+
 func (l *llamaProtocol) failure(f *Fault) []byte {
 	message := f.Message
 	if message == "" {

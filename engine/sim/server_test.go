@@ -254,7 +254,7 @@ func TestWireFaultsThatEndTheStream(t *testing.T) {
 }
 
 func TestOldErrorFrame(t *testing.T) {
-	_, url := onLoopback(t, Config{MeanLength: -1, Faults: []Fault{{Kind: FaultError, After: 2, Status: 400}}})
+	_, url := onLoopback(t, Config{MeanLength: -1, Faults: []Fault{{Kind: FaultShutdown, After: 2, Status: 400}}})
 	r := read(generate(t.Context(), http.DefaultClient, KindVLLM, url, prompt, 12))
 	if n := len(r.events); n != 4 || !strings.Contains(r.events[2], `"type": "BadRequestError", "param": null, "code": 400`) || r.last() != "data: [DONE]" {
 		t.Errorf("%q", r.events)

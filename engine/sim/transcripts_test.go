@@ -252,7 +252,7 @@ func TestVLLMCompletionsFollowTheTranscripts(t *testing.T) {
 		t.Errorf("stop string %q in %q: told %q, want %q", stop, text, told.String(), want)
 	}
 
-	s.SetFaults(Fault{Kind: FaultError, After: 12})
+	s.SetFaults(Fault{Kind: FaultShutdown, After: 12})
 	compare(t, "vllm/completions-kill9-engine-core.sse", call(jsonObject{"max_tokens": 99}), 2)
 	s.SetFaults(Fault{Kind: FaultAbort, After: 12})
 	compare(t, "vllm/completions-abort-endpoint.sse", call(jsonObject{"max_tokens": 99}), 2)
@@ -290,7 +290,7 @@ func TestVLLMGenerateFollowsTheTranscripts(t *testing.T) {
 	compare(t, "vllm/generate-logprobs.sse", call(ids(2), jsonObject{"max_tokens": 3, "logprobs": 2}, nil), 0)
 	whole, _ := s.Reference(request(ids(2), 10))
 	compare(t, "vllm/generate-stop-id.sse", call(ids(2), jsonObject{"max_tokens": 9, "stop_token_ids": whole[2:3]}, nil), 0)
-	s.SetFaults(Fault{Kind: FaultError, After: 12})
+	s.SetFaults(Fault{Kind: FaultShutdown, After: 12})
 	compare(t, "vllm/generate-kill9-engine-core.sse", call(ids(2), jsonObject{"max_tokens": 99}, nil), 2)
 	s.SetFaults(Fault{Kind: FaultAbort, After: 53})
 	compare(t, "vllm/generate-abort-endpoint.sse", call(ids(2), jsonObject{"max_tokens": 99}, nil), 2)

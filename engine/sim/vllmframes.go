@@ -209,7 +209,9 @@ func (c *completionsProtocol) abort(p *producer) []byte {
 	return append(append(event(chunk), c.usage(p)...), doneFrame...)
 }
 
-func (c *completionsProtocol) failure(f *Fault) []byte { return vllmFailure(f) }
+func (c *completionsProtocol) failure(f *Fault) []byte { return vllmFailure(f, engineFailed) }
+
+func (c *completionsProtocol) shutdown(p *producer) []byte { return vllmFailure(p.fault, engineDied) }
 
 func (c *completionsProtocol) refusal(status int, message string) []byte {
 	return vllmRefusal(status, message)
@@ -247,13 +249,16 @@ func halfEvent(event []byte, kind FaultKind) []byte {
 	return event[:bytes.LastIndex(event, []byte("1234"))+2]
 }
 
-// engineDied is what vLLM says when its engine core is gone.
-const engineDied = "EngineCore encountered an issue. See stack trace (above) for the root cause."
+// What vLLM says when its engine core is gone, and of other failures.
+const (
+	engineDied   = "EngineCore encountered an issue. See stack trace (above) for the root cause."
+	engineFailed = "Internal server error"
+)
 
 // vllmFailure is an error frame and the terminator. Code 400 is what versions
 // before 0.19 called the death of the engine core.
-func vllmFailure(f *Fault) []byte {
-	e := &vllmError{Message: engineDied, Type: "InternalServerError", Code: f.status(http.StatusInternalServerError)}
+func vllmFailure(f *Fault, message string) []byte {
+	e := &vllmError{Message: message, Type: "InternalServerError", Code: f.status(http.StatusInternalServerError)}
 	if e.Code == http.StatusBadRequest {
 		e.Type = "BadRequestError"
 	}
@@ -265,7 +270,7 @@ func vllmFailure(f *Fault) []byte {
 
 // vllmRefusal is the body that goes with a status.
 func vllmRefusal(status int, message string) []byte {
-	e := &vllmError{Code: status, Message: engineDied, Type: "InternalServerError"}
+	e := &vllmError{Code: status, Message: engineFailed, Type: "InternalServerError"}
 	switch status {
 	case http.StatusServiceUnavailable:
 		e.Type = "Service Unavailable"
@@ -388,7 +393,9 @@ func (g *generateProtocol) abort(p *producer) []byte {
 	return append(append(out, g.usage(p)...), doneFrame...)
 }
 
-func (g *generateProtocol) failure(f *Fault) []byte { return vllmFailure(f) }
+func (g *generateProtocol) failure(f *Fault) []byte { return vllmFailure(f, engineFailed) }
+
+func (g *generateProtocol) shutdown(p *producer) []byte { return vllmFailure(p.fault, engineDied) }
 
 func (g *generateProtocol) refusal(status int, message string) []byte {
 	return vllmRefusal(status, message)
