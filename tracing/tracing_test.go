@@ -51,7 +51,7 @@ func spansOf(t *testing.T, r *Request, opts ...sdk.TracerProviderOption) tracete
 func attributesOf(s tracetest.SpanStub) map[attribute.Key]string {
 	m := make(map[attribute.Key]string)
 	for _, kv := range s.Attributes {
-		m[kv.Key] = kv.Value.Emit()
+		m[kv.Key] = kv.Value.String()
 	}
 	return m
 }
