@@ -14,7 +14,7 @@ type Demo struct {
 // The values of Demo.Engine.
 const (
 	EngineSim      = "sim"
-	EngineLlamaCPP = "llamacpp"
+	EngineLlamaCPP = KindLlamaCPP
 )
 
 // LoadDemo reads the demo's command line. Its error is ErrHelp or a *UsageError.

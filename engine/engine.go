@@ -161,11 +161,19 @@ const (
 	FinishLength FinishReason = "length" // the budget or the context is used up
 )
 
+// The engines, by the names that Client.Kind returns.
+const (
+	VLLM     = "vllm"
+	SGLang   = "sglang"
+	TRTLLM   = "trtllm"
+	LlamaCPP = "llamacpp"
+)
+
 // A Client is the Engine of one worker.
 type Client interface {
 	Engine
 
-	// Kind is the engine's name: vllm, sglang, trtllm, llamacpp.
+	// Kind is the engine's name, such as VLLM.
 	Kind() string
 
 	// Probe asks the worker what it is and what it serves. Its error is an *Error.

@@ -217,7 +217,7 @@ func (a *attacher) resolveOne(workerID, kind string, m engine.ModelInfo, all []e
 	}
 	// llama.cpp counts exactly the tokens of its file; other engines may have rows
 	// more than tokens, to fill up a matrix.
-	if m.VocabSize != 0 && (m.VocabSize < found.VocabSize || kind == config.KindLlamaCPP && m.VocabSize != found.VocabSize) {
+	if m.VocabSize != 0 && (m.VocabSize < found.VocabSize || kind == engine.LlamaCPP && m.VocabSize != found.VocabSize) {
 		return foundModel{}, fmt.Errorf("model %q: worker %s has %w than %s: its vocabulary has %d tokens, not %d; give the files of the worker's model with %s",
 			public, workerID, model.ErrOtherTokenizer, found.Path, m.VocabSize, found.VocabSize, model.PathFlag(public))
 	}

@@ -48,7 +48,7 @@ func attachTo(t *testing.T, h http.Handler, opts model.Options) (w *router.Worke
 
 func TestAttach(t *testing.T) {
 	dir := modelFolder(t)
-	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCpp} {
+	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCPP} {
 		t.Run(kind, func(t *testing.T) {
 			h := sim.NewServer(sim.Config{Kind: kind, Model: "own", ContextLength: 512})
 			w, names, log, err := attachTo(t, h, model.Options{Paths: map[string]string{"": dir}, ServedNames: map[string]string{"own": "public"}})
@@ -110,7 +110,7 @@ func TestAttachByTheWorkersHint(t *testing.T) {
 // nonsense, and answer it.
 func TestAttachRefusesAnotherTokenizer(t *testing.T) {
 	dir := modelFolder(t)
-	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCpp} {
+	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCPP} {
 		worker := sim.NewServer(sim.Config{Kind: kind})
 		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/tokenize" {
@@ -272,8 +272,8 @@ func TestAttachBoundsTheModelsOfAWorker(t *testing.T) {
 
 // llama.cpp loses ids of characters that are spelled by several tokens; its
 // client repairs them with the tokenizer that attach found.
-func TestAttachGivesTheTokenizerToLlamaCpp(t *testing.T) {
-	worker := sim.NewServer(sim.Config{Kind: sim.KindLlamaCpp, Style: sim.StyleHash, MeanLength: -1})
+func TestAttachGivesTheTokenizerToLlamaCPP(t *testing.T) {
+	worker := sim.NewServer(sim.Config{Kind: sim.KindLlamaCPP, Style: sim.StyleHash, MeanLength: -1})
 	w, _, _, err := attachTo(t, worker, model.Options{Paths: map[string]string{"": modelFolder(t)}})
 	if err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func serveHere(t *testing.T, args ...string) (address string, log *diary) {
 	log = newDiary()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, cfg, newLogger(log, cfg)) }()
+	go func() { done <- serve(ctx, cfg, newLogger(log, cfg, logLevel(cfg)), logLevel(cfg)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -142,7 +142,7 @@ func TestCredentialsStayOnTheirSide(t *testing.T) {
 			conn.Close()
 		},
 	}
-	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCpp} {
+	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCPP} {
 		for name, behave := range behaviours {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"baton/config"
 	"baton/engine"
 	"baton/engine/detect"
 	"baton/engine/llamacpp"
@@ -37,18 +36,18 @@ func identify(ctx context.Context, link *transport.Link, stated string) (engine.
 
 // engineNames are the engines as people write them.
 var engineNames = map[string]string{
-	detect.VLLM:     "vLLM",
-	detect.LlamaCpp: "llama.cpp",
-	detect.SGLang:   "SGLang",
-	detect.TRTLLM:   "TensorRT-LLM",
+	engine.VLLM:     "vLLM",
+	engine.LlamaCPP: "llama.cpp",
+	engine.SGLang:   "SGLang",
+	engine.TRTLLM:   "TensorRT-LLM",
 }
 
 // newClient makes the client of a worker. A new engine is a new case.
 func newClient(kind string, link *transport.Link) (engine.Client, error) {
 	switch kind {
-	case config.KindVLLM:
+	case engine.VLLM:
 		return vllm.New(link), nil
-	case config.KindLlamaCPP:
+	case engine.LlamaCPP:
 		return llamacpp.New(link, llamacpp.Options{}), nil
 	}
 	return nil, fmt.Errorf("the worker is a %s server, which this version does not speak with", engineNames[kind])
@@ -57,7 +56,7 @@ func newClient(kind string, link *transport.Link) (engine.Client, error) {
 // withModel gives a client what it must know of the model that the probe found:
 // that of llama.cpp needs the tokenizer, to repair ids that the engine loses.
 func withModel(client engine.Client, link *transport.Link, m *model.Model) engine.Client {
-	if client.Kind() != config.KindLlamaCPP {
+	if client.Kind() != engine.LlamaCPP {
 		return client
 	}
 	return llamacpp.New(link, llamacpp.Options{Piece: m.Tokenizer.Bytes, Size: m.Tokenizer.Size()})

@@ -7,9 +7,31 @@ import (
 	"strings"
 	"testing"
 
+	"baton/config"
+	"baton/engine"
 	"baton/engine/sim"
 	"baton/engine/transport"
 )
+
+// Package config spells the engines itself, because it imports nothing of ours.
+func TestConfigNamesTheEnginesThatThereAreClientsFor(t *testing.T) {
+	link, err := transport.New(transport.Options{URL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, kind := range map[string]string{engine.VLLM: config.KindVLLM, engine.LlamaCPP: config.KindLlamaCPP} {
+		if c, err := newClient(kind, link); err != nil || kind != name || c.Kind() != name {
+			t.Errorf("%s is %s to the configuration, and its client %v (%v)", name, kind, c, err)
+		}
+	}
+	for kind := range engineNames {
+		_, err := newClient(kind, link)
+		_, refused := config.LoadServe([]string{"--worker", kind + "=http://127.0.0.1:1"}, nil)
+		if (err == nil) != (refused == nil) {
+			t.Errorf("%s: a flag takes it (%v), a client speaks it (%v)", kind, refused, err)
+		}
+	}
+}
 
 // A kind that the flag states must not contradict the worker, and counts where the
 // worker cannot be recognised.
@@ -26,9 +48,9 @@ func TestIdentifyChecksTheStatedKind(t *testing.T) {
 		stated      string
 		kind, fails string
 	}{
-		{sim.NewServer(sim.Config{Kind: sim.KindLlamaCpp}), "", "llamacpp", ""},
-		{sim.NewServer(sim.Config{Kind: sim.KindLlamaCpp}), "llamacpp", "llamacpp", ""},
-		{sim.NewServer(sim.Config{Kind: sim.KindLlamaCpp}), "vllm", "", `this is a llama.cpp server, not vLLM; leave out "vllm=" before its address`},
+		{sim.NewServer(sim.Config{Kind: sim.KindLlamaCPP}), "", "llamacpp", ""},
+		{sim.NewServer(sim.Config{Kind: sim.KindLlamaCPP}), "llamacpp", "llamacpp", ""},
+		{sim.NewServer(sim.Config{Kind: sim.KindLlamaCPP}), "vllm", "", `this is a llama.cpp server, not vLLM; leave out "vllm=" before its address`},
 		{sim.NewServer(sim.Config{}), "llamacpp", "", `this is a vLLM server, not llama.cpp; leave out "llamacpp=" before its address`},
 		{nameless, "", "", "is neither vLLM"},
 		{nameless, "vllm", "vllm", ""},

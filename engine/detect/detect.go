@@ -10,14 +10,6 @@ import (
 	"baton/engine/transport"
 )
 
-// The engines, by the names that engine.Client.Kind returns.
-const (
-	VLLM     = "vllm"
-	SGLang   = "sglang"
-	TRTLLM   = "trtllm"
-	LlamaCpp = "llamacpp"
-)
-
 // The three reasons not to know the engine. The errors of Kind wrap one of them,
 // and are sentences for people.
 var (
@@ -28,23 +20,23 @@ var (
 
 // ownedBy are the engines by the owner that they give to their models.
 var ownedBy = map[string]string{
-	"vllm":         VLLM,
-	"sglang":       SGLang,
-	"tensorrt_llm": TRTLLM,
-	"llamacpp":     LlamaCpp,
+	"vllm":         engine.VLLM,
+	"sglang":       engine.SGLang,
+	"tensorrt_llm": engine.TRTLLM,
+	"llamacpp":     engine.LlamaCPP,
 }
 
 // documents tell an engine whose models have another owner, as some builds and
 // forks have. The first that is there, and has the field, decides.
 var documents = []struct{ path, field, kind string }{
-	{"/props", "default_generation_settings", LlamaCpp},
-	{"/server_info", "tokenizer_path", SGLang},
-	{"/get_server_info", "tokenizer_path", SGLang},
-	{"/version", "version", VLLM}, // TensorRT-LLM has it too, but also its owner
+	{"/props", "default_generation_settings", engine.LlamaCPP},
+	{"/server_info", "tokenizer_path", engine.SGLang},
+	{"/get_server_info", "tokenizer_path", engine.SGLang},
+	{"/version", "version", engine.VLLM}, // TensorRT-LLM has it too, but also its owner
 }
 
-// Kind asks the worker behind link and returns the name of its engine. The
-// caller's own end, and a refused key, come back as they are.
+// Kind asks the worker behind link and returns the name of its engine, one of
+// package engine's. The caller's own end, and a refused key, come back as they are.
 func Kind(ctx context.Context, link *transport.Link) (string, error) {
 	body, err := link.Get(ctx, "/v1/models")
 	if err != nil {

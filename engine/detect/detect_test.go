@@ -45,14 +45,14 @@ func TestKind(t *testing.T) {
 		err     error
 		says    string
 	}{
-		{"recorded vLLM", documentsOf(404, map[string]string{"/v1/models": read(t, vllm+"v1-models.json"), "/version": read(t, vllm+"version.json")}), VLLM, nil, ""},
-		{"recorded llama.cpp", documentsOf(404, map[string]string{"/v1/models": read(t, llama+"v1-models.json"), "/props": read(t, llama+"props.json")}), LlamaCpp, nil, ""},
-		{"SGLang", documentsOf(404, map[string]string{"/v1/models": models("sglang")}), SGLang, nil, ""},
-		{"TensorRT-LLM", documentsOf(404, map[string]string{"/v1/models": models("tensorrt_llm"), "/version": `{"version":"1.2.0"}`}), TRTLLM, nil, ""},
-		{"llama.cpp with another owner", documentsOf(404, map[string]string{"/v1/models": models("me"), "/props": read(t, llama+"props.json")}), LlamaCpp, nil, ""},
-		{"SGLang with another owner", documentsOf(404, map[string]string{"/v1/models": models("org"), "/server_info": `{"tokenizer_path":"m"}`}), SGLang, nil, ""},
-		{"older SGLang with another owner", documentsOf(404, map[string]string{"/v1/models": models("org"), "/get_server_info": `{"tokenizer_path":"m"}`}), SGLang, nil, ""},
-		{"vLLM with another owner", documentsOf(404, map[string]string{"/v1/models": models("org"), "/version": `{"version":"0.32.0"}`}), VLLM, nil, ""},
+		{"recorded vLLM", documentsOf(404, map[string]string{"/v1/models": read(t, vllm+"v1-models.json"), "/version": read(t, vllm+"version.json")}), engine.VLLM, nil, ""},
+		{"recorded llama.cpp", documentsOf(404, map[string]string{"/v1/models": read(t, llama+"v1-models.json"), "/props": read(t, llama+"props.json")}), engine.LlamaCPP, nil, ""},
+		{"SGLang", documentsOf(404, map[string]string{"/v1/models": models("sglang")}), engine.SGLang, nil, ""},
+		{"TensorRT-LLM", documentsOf(404, map[string]string{"/v1/models": models("tensorrt_llm"), "/version": `{"version":"1.2.0"}`}), engine.TRTLLM, nil, ""},
+		{"llama.cpp with another owner", documentsOf(404, map[string]string{"/v1/models": models("me"), "/props": read(t, llama+"props.json")}), engine.LlamaCPP, nil, ""},
+		{"SGLang with another owner", documentsOf(404, map[string]string{"/v1/models": models("org"), "/server_info": `{"tokenizer_path":"m"}`}), engine.SGLang, nil, ""},
+		{"older SGLang with another owner", documentsOf(404, map[string]string{"/v1/models": models("org"), "/get_server_info": `{"tokenizer_path":"m"}`}), engine.SGLang, nil, ""},
+		{"vLLM with another owner", documentsOf(404, map[string]string{"/v1/models": models("org"), "/version": `{"version":"0.32.0"}`}), engine.VLLM, nil, ""},
 		{"another gateway", documentsOf(404, map[string]string{"/v1/models": models("openai")}), "", ErrNotAnEngine, "neither vLLM"},
 		{"a web server", documentsOf(404, nil), "", ErrNotAnEngine, "status 404"},
 		{"a friendly web server", documentsOf(200, map[string]string{"/v1/models": "<html>"}), "", ErrNotAnEngine, "no list of models"},

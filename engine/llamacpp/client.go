@@ -43,7 +43,7 @@ func New(link *transport.Link, opts Options) *Client {
 }
 
 // Kind returns "llamacpp".
-func (c *Client) Kind() string { return "llamacpp" }
+func (c *Client) Kind() string { return engine.LlamaCPP }
 
 // Unsupported implements engine.Client.
 func (c *Client) Unsupported(req *engine.Request) string {

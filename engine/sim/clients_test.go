@@ -25,8 +25,8 @@ var pairings = []pairing{
 	{"vllm generate", Config{Kind: KindVLLM, Server: ServerConfig{ScaleOut: true}}},
 	{"vllm deltas", Config{Kind: KindVLLM, Deltas: []int{0, 3, 1, 8}, FinishAlone: true}},
 	{"vllm words", Config{Kind: KindVLLM, Style: StyleWords}},
-	{"llamacpp", Config{Kind: KindLlamaCpp, Style: StyleWhole}},
-	{"llamacpp words", Config{Kind: KindLlamaCpp, Style: StyleWords, Deltas: []int{3}}},
+	{"llamacpp", Config{Kind: KindLlamaCPP, Style: StyleWhole}},
+	{"llamacpp words", Config{Kind: KindLlamaCPP, Style: StyleWords, Deltas: []int{3}}},
 }
 
 // withClient serves a worker in memory and hands over the real client of its kind.
@@ -41,7 +41,7 @@ func withClient(t *testing.T, config Config, test func(t *testing.T, s *Server, 
 			t.Fatal(err)
 		}
 		var client engine.Client
-		if s.config.Kind == KindLlamaCpp {
+		if s.config.Kind == KindLlamaCPP {
 			client = llamacpp.New(link, llamacpp.Options{Size: ModelVocabSize(), Piece: func(id engine.TokenID) []byte { return []byte(embedded().pieces[id]) }})
 		} else {
 			client = vllm.New(link)
@@ -84,7 +84,7 @@ func TestClientsGetWhatTheEngineGives(t *testing.T) {
 				change(req)
 				withClient(t, config, func(t *testing.T, s *Server, client engine.Client) {
 					if parameter := client.Unsupported(req); parameter != "" {
-						if client.Kind() != KindLlamaCpp || name != parameter {
+						if client.Kind() != KindLlamaCPP || name != parameter {
 							t.Errorf("%s cannot do %s", client.Kind(), parameter)
 						}
 						return
@@ -137,7 +137,7 @@ func TestFaultsMeanTheSameToClients(t *testing.T) {
 						return collect(ctx, e, req)
 					}
 					want, got := run(New(config)), run(client)
-					if f.Kind == FaultMiscount && config.Kind == KindLlamaCpp && f.After != budget {
+					if f.Kind == FaultMiscount && config.Kind == KindLlamaCPP && f.After != budget {
 						// Only there do the clients live by the count.
 						if kind(got.err) != engine.ProtocolError.String() || !slices.Equal(got.ids, want.ids[:len(got.ids)]) {
 							t.Errorf("%d ids, %v", len(got.ids), got.err)
@@ -165,10 +165,10 @@ func onTheWire(f Fault, config Config, atTheTokenLevel string) string {
 	case f.Kind == FaultRefuse, f.Kind == FaultDialTimeout:
 		// A server cannot refuse a single connection: it accepts and then closes it.
 		return engine.Disconnected.String()
-	case f.Kind == FaultVanish && f.After != 0 && config.Kind == KindLlamaCpp:
+	case f.Kind == FaultVanish && f.After != 0 && config.Kind == KindLlamaCPP:
 		// The next ping is the last that is heard of the worker.
 		return engine.Disconnected.String()
-	case f.Kind == FaultShutdown && config.Kind == KindLlamaCpp:
+	case f.Kind == FaultShutdown && config.Kind == KindLlamaCPP:
 		// It has no words for that.
 		return engine.EngineError.String()
 	case f.Kind == FaultAbort && f.After == 0 && config.Kind == KindVLLM && !config.Server.ScaleOut:
@@ -199,7 +199,7 @@ func TestClientsProbeTheWorker(t *testing.T) {
 			want := vllmCompletions
 			if p.config.Server.ScaleOut {
 				want = vllmGenerate
-			} else if p.config.Kind == KindLlamaCpp {
+			} else if p.config.Kind == KindLlamaCPP {
 				want = "/completion"
 			}
 			if got := s.Requests(); len(got) != 1 || got[0].Path != want || !slices.Equal(got[0].TokenIDs, prompt) {

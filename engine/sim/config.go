@@ -24,8 +24,8 @@ const (
 
 // The engines whose wire protocol and habits a simulated worker can have.
 const (
-	KindVLLM     = "vllm"
-	KindLlamaCpp = "llamacpp"
+	KindVLLM     = engine.VLLM
+	KindLlamaCPP = engine.LlamaCPP
 )
 
 // Defaults of Config.
@@ -42,7 +42,7 @@ const (
 type Config struct {
 	// ID names the worker in errors.
 	ID string
-	// Kind is the engine that it plays: KindVLLM (the default) or KindLlamaCpp.
+	// Kind is the engine that it plays: KindVLLM (the default) or KindLlamaCPP.
 	// It decides the protocol of a Server, and of both Server and Engine what
 	// ignore_eos means: vLLM generates end ids and goes on, llama.cpp never
 	// generates them.

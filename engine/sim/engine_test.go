@@ -47,7 +47,7 @@ func collect(ctx context.Context, e engine.Engine, req *engine.Request) outcome 
 func TestEngineGivesTheReference(t *testing.T) {
 	for _, config := range []Config{
 		{}, {FinishAlone: true}, {Deltas: []int{3}}, {Deltas: []int{0, 8, 0, 1}}, {Deltas: []int{0}}, {Deltas: []int{2, 5}, FinishAlone: true},
-		{Style: StyleWords}, {Kind: KindLlamaCpp}, {VocabSize: 5, EOS: []engine.TokenID{4}},
+		{Style: StyleWords}, {Kind: KindLlamaCPP}, {VocabSize: 5, EOS: []engine.TokenID{4}},
 	} {
 		config.Gap = time.Hour // virtual time costs nothing
 		synctest.Test(t, func(t *testing.T) {

@@ -137,7 +137,7 @@ func (g *generation) masked(id engine.TokenID) bool {
 		return true
 	}
 	end := slices.Contains(g.config.EOS, id) || slices.Contains(g.stop.EOS, id)
-	if end && g.stop.IgnoreEOS && g.config.Kind == KindLlamaCpp {
+	if end && g.stop.IgnoreEOS && g.config.Kind == KindLlamaCPP {
 		return true
 	}
 	return g.made < g.stop.MinTokens && (end || slices.Contains(g.stop.TokenIDs, id))

@@ -39,7 +39,7 @@ func TestWriteModel(t *testing.T) {
 func TestContinuationIsExactAtEveryCut(t *testing.T) {
 	seed := int64(9007199254740993)
 	for _, style := range []Style{StyleHash, StyleWords, StyleWhole} {
-		for _, kind := range []string{KindVLLM, KindLlamaCpp} {
+		for _, kind := range []string{KindVLLM, KindLlamaCPP} {
 			for _, sampled := range []bool{false, true} {
 				config := Config{Style: style, Kind: kind, MeanLength: 30}
 				req := request(prompt, 80)
@@ -142,7 +142,7 @@ func TestStopConditions(t *testing.T) {
 	if n := count(KindVLLM); n < 50 || n > 200 {
 		t.Errorf("vllm ignoring end ids made %d of them in 500", n)
 	}
-	if n := count(KindLlamaCpp); n != 0 {
+	if n := count(KindLlamaCPP); n != 0 {
 		t.Errorf("llama.cpp ignoring end ids made %d of them", n)
 	}
 }

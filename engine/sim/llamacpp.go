@@ -14,8 +14,8 @@ import (
 	"baton/engine"
 )
 
-// routeLlamaCpp adds the endpoints of llama.cpp's server that a frontend uses.
-func (s *Server) routeLlamaCpp() {
+// routeLlamaCPP adds the endpoints of llama.cpp's server that a frontend uses.
+func (s *Server) routeLlamaCPP() {
 	for _, path := range []string{"/completion", "/completions"} {
 		s.mux.HandleFunc("POST "+path, s.llamaCompletion)
 	}

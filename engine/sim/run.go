@@ -158,8 +158,8 @@ func (o *options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("sim: unexpected argument %q", rest[0])
-	case !slices.Contains([]string{KindVLLM, KindLlamaCpp}, c.Kind):
-		return fmt.Errorf("sim: --kind %q: want %s or %s", c.Kind, KindVLLM, KindLlamaCpp)
+	case !slices.Contains([]string{KindVLLM, KindLlamaCPP}, c.Kind):
+		return fmt.Errorf("sim: --kind %q: want %s or %s", c.Kind, KindVLLM, KindLlamaCPP)
 	case !slices.Contains([]Style{StyleHash, StyleWhole, StyleWords}, c.Style):
 		return fmt.Errorf("sim: --style %q: want words, hash or whole", c.Style)
 	case !slices.Contains([]string{onSigtermSilent, onSigtermCut, onSigtermDrain}, o.onSigterm):

@@ -76,8 +76,8 @@ func NewServer(config Config) *Server {
 	}
 	s.faults.set(config.Faults)
 	switch s.config.Kind {
-	case KindLlamaCpp:
-		s.routeLlamaCpp()
+	case KindLlamaCPP:
+		s.routeLlamaCPP()
 	default:
 		s.routeVLLM()
 	}

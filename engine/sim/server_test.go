@@ -82,7 +82,7 @@ func inBubble(t *testing.T, config Config, test func(t *testing.T, s *Server, cl
 // generate asks for an answer of up to n tokens as the clients do.
 func generate(ctx context.Context, client *http.Client, kind, url string, prompt []engine.TokenID, n int) (*http.Response, error) {
 	path, body := vllmCompletions, jsonObject{"model": "sim", "prompt": prompt, "max_tokens": n, "stream": true, "return_token_ids": true}
-	if kind == KindLlamaCpp {
+	if kind == KindLlamaCPP {
 		path, body = "/completion", jsonObject{"prompt": prompt, "n_predict": n, "stream": true, "return_tokens": true, "sse_ping_interval": 1}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+path, strings.NewReader(string(encodeJSON(body))))
@@ -152,19 +152,19 @@ func (r reading) last() string {
 	return r.events[len(r.events)-1]
 }
 
-var bothKinds = []string{KindVLLM, KindLlamaCpp}
+var bothKinds = []string{KindVLLM, KindLlamaCPP}
 
 func TestServerGivesTheReference(t *testing.T) {
 	for _, config := range []Config{
 		{Kind: KindVLLM}, {Kind: KindVLLM, Deltas: []int{0, 3, 1}}, {Kind: KindVLLM, FinishAlone: true}, {Kind: KindVLLM, Style: StyleWords},
-		{Kind: KindLlamaCpp, Style: StyleWhole}, {Kind: KindLlamaCpp, Style: StyleWords, Deltas: []int{4}}, {Kind: KindLlamaCpp, Style: StyleWhole, FinishAlone: true},
+		{Kind: KindLlamaCPP, Style: StyleWhole}, {Kind: KindLlamaCPP, Style: StyleWords, Deltas: []int{4}}, {Kind: KindLlamaCPP, Style: StyleWhole, FinishAlone: true},
 	} {
 		config.Gap = time.Minute
 		inBubble(t, config, func(t *testing.T, s *Server, client *http.Client) {
 			want, finish := s.Reference(request(prompt, 60))
 			got := read(generate(t.Context(), client, config.Kind, "http://worker", prompt, 60))
 			wantFinish := string(finish)
-			if config.Kind == KindLlamaCpp {
+			if config.Kind == KindLlamaCPP {
 				wantFinish = map[engine.FinishReason]string{engine.FinishStop: "eos", engine.FinishLength: "limit"}[finish]
 			}
 			if got.err != nil || !slices.Equal(got.ids, want) || got.finish != wantFinish || got.rest != "" {
@@ -298,7 +298,7 @@ func TestWireFaultsThatGoOn(t *testing.T) {
 					t.Errorf("%s %s: %d ids, finish %q, %v in %v", kind, f.Kind, len(r.ids), r.finish, r.err, took)
 				}
 				pings := strings.Count(strings.Join(r.events, "\n"), ":\n") + strings.Count(r.last(), ":")
-				if f.Kind == FaultPause && kind == KindLlamaCpp && pings < 50 {
+				if f.Kind == FaultPause && kind == KindLlamaCPP && pings < 50 {
 					t.Errorf("%d pings in a minute of silence", pings)
 				}
 			}
@@ -312,7 +312,7 @@ func TestWireFaultsThatGoOn(t *testing.T) {
 				t.Errorf("%s length: %d ids, finish %q", kind, len(r.ids), r.finish)
 			}
 			r, _ := call(Fault{Kind: FaultMiscount, After: 5})
-			if kind == KindLlamaCpp && !strings.Contains(r.last(), `"tokens_predicted":13`) || len(r.ids) != 12 {
+			if kind == KindLlamaCPP && !strings.Contains(r.last(), `"tokens_predicted":13`) || len(r.ids) != 12 {
 				t.Errorf("%s miscount: %d ids, %s", kind, len(r.ids), r.last())
 			}
 		})
@@ -331,7 +331,7 @@ func TestSilence(t *testing.T) {
 				took := time.Since(begin)
 				name := kind + " " + string(f)
 				switch {
-				case f == FaultVanish && kind == KindLlamaCpp: // one more ping, then the end
+				case f == FaultVanish && kind == KindLlamaCPP: // one more ping, then the end
 					if took != time.Second || r.last() != ":" || len(r.ids) != 3 || !errors.Is(r.err, io.ErrUnexpectedEOF) {
 						t.Errorf("%s: %d ids, last event %q, %v after %v", name, len(r.ids), r.last(), r.err, took)
 					}
@@ -341,7 +341,7 @@ func TestSilence(t *testing.T) {
 					t.Errorf("%s: status %d; only vLLM sends headers before the first token", name, r.status)
 				case f != FaultMute && len(r.ids) != 3:
 					t.Errorf("%s: %d ids", name, len(r.ids))
-				case f == FaultStall && kind == KindLlamaCpp && len(r.events) < 3000:
+				case f == FaultStall && kind == KindLlamaCPP && len(r.events) < 3000:
 					t.Errorf("%s: %d events: the pings stop", name, len(r.events))
 				}
 				soon, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -412,7 +412,7 @@ func TestAbortEndpoint(t *testing.T) {
 }
 
 func TestSlotsBoundWhatRuns(t *testing.T) {
-	config := Config{Kind: KindLlamaCpp, MeanLength: -1, Style: StyleWhole, Gap: time.Second, Server: ServerConfig{Slots: 1}}
+	config := Config{Kind: KindLlamaCPP, MeanLength: -1, Style: StyleWhole, Gap: time.Second, Server: ServerConfig{Slots: 1}}
 	inBubble(t, config, func(t *testing.T, s *Server, client *http.Client) {
 		begin := time.Now()
 		done := make(chan reading)

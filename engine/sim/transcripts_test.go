@@ -198,7 +198,7 @@ func endingAfter(t *testing.T, config Config, n, tokens int) []engine.TokenID {
 // real is the configuration of the live servers, as far as it shows.
 func real(kind string) Config {
 	config := Config{Kind: kind, Style: StyleWhole, ContextLength: 2048, MeanLength: -1, Model: "smol", Server: ServerConfig{ScaleOut: true, ModelPath: "model"}}
-	if kind == KindLlamaCpp {
+	if kind == KindLlamaCPP {
 		config.Model = "SmolLM2-135M-Instruct.Q4_1.gguf"
 	}
 	return config
@@ -370,8 +370,8 @@ func TestVLLMRefusesAsTheTranscriptsShow(t *testing.T) {
 	}
 }
 
-func TestLlamaCppFollowsTheTranscripts(t *testing.T) {
-	config := real(KindLlamaCpp)
+func TestLlamaCPPFollowsTheTranscripts(t *testing.T) {
+	config := real(KindLlamaCPP)
 	s, url := start(t, config)
 	call := func(prompt []engine.TokenID, more jsonObject) []byte {
 		body := jsonObject{"prompt": prompt, "stream": true, "return_tokens": true, "temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0}
@@ -408,15 +408,15 @@ func TestLlamaCppFollowsTheTranscripts(t *testing.T) {
 		t.Errorf("the end id's frame: %s", f[24])
 	}
 
-	_, url = start(t, Config{Kind: KindLlamaCpp, ContextLength: 20})
+	_, url = start(t, Config{Kind: KindLlamaCPP, ContextLength: 20})
 	got = call(ids(19), jsonObject{"n_predict": 5})
 	if f := frames(got); len(f) != 2 || !strings.Contains(f[1], `"truncated":true,"stop_type":"limit"`) {
 		t.Errorf("a prompt one short of the context: %s", got)
 	}
 }
 
-func TestLlamaCppLosesIDs(t *testing.T) {
-	config := Config{Kind: KindLlamaCpp, MeanLength: -1}
+func TestLlamaCPPLosesIDs(t *testing.T) {
+	config := Config{Kind: KindLlamaCPP, MeanLength: -1}
 	s, url := start(t, config)
 	req := request(ids(5), 300)
 	want, _ := s.Reference(req)
@@ -450,8 +450,8 @@ func TestLlamaCppLosesIDs(t *testing.T) {
 	}
 }
 
-func TestLlamaCppRefusesAsTheTranscriptsShow(t *testing.T) {
-	s, url := start(t, real(KindLlamaCpp))
+func TestLlamaCPPRefusesAsTheTranscriptsShow(t *testing.T) {
+	s, url := start(t, real(KindLlamaCPP))
 	exact := func(name string, status int, b jsonObject) {
 		t.Helper()
 		gotStatus, got := post(t, url+"/completion", b)
@@ -492,7 +492,7 @@ func TestDiscoveryFollowsTheTranscripts(t *testing.T) {
 		return bytes.TrimSpace(data)
 	}
 	_, vllm := start(t, real(KindVLLM))
-	_, llama := start(t, real(KindLlamaCpp))
+	_, llama := start(t, real(KindLlamaCPP))
 	for name, url := range map[string]string{
 		"vllm/v1-models.json": vllm + "/v1/models", "vllm/version.json": vllm + "/version",
 		"llamacpp/health.json": llama + "/health", "llamacpp/v1-models.json": llama + "/v1/models", "llamacpp/props.json": llama + "/props",
@@ -519,7 +519,7 @@ func TestDiscoveryFollowsTheTranscripts(t *testing.T) {
 func TestTokenize(t *testing.T) {
 	v := embedded()
 	_, vllm := start(t, Config{})
-	_, llama := start(t, Config{Kind: KindLlamaCpp})
+	_, llama := start(t, Config{Kind: KindLlamaCPP})
 	text := "<|im_start|>user\nThe old sailor\r\n\t12 times: Grüße, 世界 🌍😂!<|im_end|>\n  it's"
 	var fromVLLM, fromLlama struct {
 		Tokens []engine.TokenID `json:"tokens"`

@@ -25,7 +25,7 @@ var _ engine.Client = (*Client)(nil)
 func New(link *transport.Link) *Client { return &Client{link: link} }
 
 // Kind returns "vllm".
-func (c *Client) Kind() string { return "vllm" }
+func (c *Client) Kind() string { return engine.VLLM }
 
 // Unsupported returns "": vLLM has all parameters of a Request.
 func (c *Client) Unsupported(*engine.Request) string { return "" }

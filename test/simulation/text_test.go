@@ -220,14 +220,14 @@ const enoughSeeds = 300
 
 func TestFaultsDoNotShowInTheText(t *testing.T) {
 	if *oneSeed != 0 {
-		w := NewWorld(*oneSeed, sim.KindVLLM, sim.KindLlamaCpp)
+		w := NewWorld(*oneSeed, sim.KindVLLM, sim.KindLlamaCPP)
 		t.Log(w)
 		check(t, w, runText(t, w.faultless()), runText(t, w))
 		return
 	}
 	c := reached{}
 	for seed := range uint64(*seeds) {
-		w := NewWorld(seed+1, sim.KindVLLM, sim.KindLlamaCpp)
+		w := NewWorld(seed+1, sim.KindVLLM, sim.KindLlamaCPP)
 		want := runText(t, w.faultless())
 		got := runText(t, w)
 		c.take(w, got)

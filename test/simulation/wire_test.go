@@ -69,7 +69,7 @@ func runWire(t *testing.T, w *World) (a *harness.Answer, err error) {
 			}
 			mu.Unlock()
 			var client engine.Client = vllm.New(link)
-			if kind == sim.KindLlamaCpp {
+			if kind == sim.KindLlamaCPP {
 				client = llamacpp.New(link, llamacpp.Options{Piece: m.Tokenizer.Bytes, Size: m.Tokenizer.Size()})
 			}
 			info, err := client.Probe(ctx)
@@ -187,8 +187,8 @@ func readWhole(a *harness.Answer, body io.Reader) error {
 
 func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 	one := func(seed uint64, c map[string]int) {
-		w := NewWorld(seed, sim.KindVLLM, sim.KindLlamaCpp)
-		if w.Workers[0].Kind == sim.KindLlamaCpp {
+		w := NewWorld(seed, sim.KindVLLM, sim.KindLlamaCPP)
+		if w.Workers[0].Kind == sim.KindLlamaCPP {
 			// The ids that llama.cpp's protocol loses inside characters can be
 			// reconstructed as other ids of the same text, which the hash would
 			// notice.

@@ -144,7 +144,7 @@ func (w *World) request(r *rand.Rand, kind string) {
 			b["prompt"] = []any{prose(r), prose(r)}
 		case 1:
 			ids := []any{1 + r.IntN(250), 1 + r.IntN(250), 1 + r.IntN(250)}
-			if kind == sim.KindLlamaCpp {
+			if kind == sim.KindLlamaCPP {
 				// llama.cpp's client asks for the rest of a character under a
 				// grammar, which the simulated worker does not know.
 				ids[2] = int(' ')
