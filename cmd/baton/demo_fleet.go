@@ -161,7 +161,7 @@ func (f *fleet) startFrontend(ctx context.Context, self, modelPath string) error
 	}
 	f.address = loopback(port)
 	args := []string{"serve", "--http-host", "127.0.0.1", "--http-port", strconv.Itoa(port), "--model-path", modelPath,
-		"--migration-limit", strconv.Itoa(f.migrationLimit), "--log-format", "json", "--lame-duck", "0"}
+		"--migration-limit", strconv.Itoa(f.migrationLimit), "--log-format", "json", "--lame-duck", "0", "--admin-address", "off"}
 	for _, w := range f.workers {
 		args = append(args, "--worker", "http://"+w.address)
 	}

@@ -43,14 +43,20 @@ func listen(cfg *config.Serve) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s is in use by another process; choose another port with --http-port", cfg.Address())
 	}
-	var why error = err
+	return nil, fmt.Errorf("cannot listen on %s: %w; see --http-host and --http-port", cfg.Address(), reason(err))
+}
+
+// reason is what is left of a network error for a sentence that has already said
+// what was tried.
+func reason(err error) error {
+	why := err
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		why = op.Err
 	}
 	if sys, ok := errors.AsType[*os.SyscallError](why); ok {
 		why = sys.Err
 	}
-	return nil, fmt.Errorf("cannot listen on %s: %w; see --http-host and --http-port", cfg.Address(), why)
+	return why
 }
 
 // serveUntilStopped answers on l and runs background until stop ends; then it

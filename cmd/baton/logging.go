@@ -7,12 +7,17 @@ import (
 	"baton/config"
 )
 
-// newLogger makes the one logger that all packages are given.
-func newLogger(w io.Writer, cfg *config.Serve) *slog.Logger {
-	var level slog.Level
+// logLevel is the level that the flags ask for. Operators may change it.
+func logLevel(cfg *config.Serve) *slog.LevelVar {
+	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
 		panic(err) // config lets no other words through
 	}
+	return level
+}
+
+// newLogger makes the one logger that all packages are given.
+func newLogger(w io.Writer, cfg *config.Serve, level *slog.LevelVar) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {
 		options.ReplaceAttr = durationsInWords

@@ -39,12 +39,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = runDemo(args, stdout)
 	case "sim":
 		err = runSim(args, stdout)
+	case config.CommandDrain, config.CommandUndrain, config.CommandWorkers:
+		err = runOperate(command, args, stdout)
 	case "version", "--version", "-v":
 		err = noArguments("version", args, func() error { return printVersion(stdout) })
 	case "help", "--help", "-h", "-help":
 		err = runHelp(args, stdout)
 	default:
-		err = usageError{fmt.Sprintf("there is no command %q; baton knows serve, demo, sim, version and help", command)}
+		err = usageError{fmt.Sprintf("there is no command %q; baton knows %s", command, commands)}
 	}
 	return report(err, stderr)
 }

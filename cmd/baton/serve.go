@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"baton/admin"
 	"baton/backend"
 	"baton/config"
 	"baton/migration"
@@ -37,13 +38,14 @@ func runServe(args []string, stdout, stderr io.Writer) error {
 	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	return serve(ctx, cfg, newLogger(stderr, cfg))
+	level := logLevel(cfg)
+	return serve(ctx, cfg, newLogger(stderr, cfg, level), level)
 }
 
 // serve wires the pipeline and answers until stop ends and the last request is
-// done.
-func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
-	doors, err := openDoors(cfg, log)
+// done. level is that of log.
+func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slog.LevelVar) error {
+	access, err := loadSecurity(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -52,6 +54,13 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 		return err
 	}
 	defer listener.Close()
+	adminListener, err := listenAdmin(cfg, log)
+	if err != nil {
+		return err
+	}
+	if adminListener != nil {
+		defer adminListener.Close()
+	}
 	limitMemory(log)
 	tracer, err := tracing.New(stop, version, log)
 	if err != nil {
@@ -66,12 +75,12 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	found := newAttacher(cfg, models, log)
-	found.workerKey = doors.workerKey
+	found.workerKey = access.workerKey
 	workers := router.New(specs(cfg), found.attach, routerConfig(cfg), log, reg, cfg.MetricsPrefix, rand.IntN)
 	tokens := migration.New(workers, migration.Config{Limit: cfg.MigrationLimit, MaxSeqLen: cfg.MigrationMaxSeqLen}, log, reg, cfg.MetricsPrefix)
 	text := backend.New(tokens)
 	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
-	api := server.New(prepare, text, workers, serverConfig(cfg, doors, tracer), log, reg, reg)
+	api := server.New(prepare, text, workers, serverConfig(cfg, access, tracer), log, reg, reg)
 
 	// The series of a model exist, at 0, from the moment that it is known.
 	found.onModel = func(name string) {
@@ -81,9 +90,12 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger) error {
 	for _, name := range models.Names() {
 		found.onModel(name)
 	}
-	sayWhatMatters(cfg, shownAddress(cfg, listener.Addr()), log)
-	sayDoors(cfg, log)
-	return serveUntilStopped(stop, doors.behind(patient(listener, log)), api.Handler(), api, found.checkingStart(workers.Run), cfg, log)
+	logStart(cfg, shownAddress(cfg, listener.Addr()), log)
+	logSecurity(cfg, log)
+	sayAdmin(cfg, adminListener, log)
+	operators := admin.New(workers, api, level, adminHost(cfg), log)
+	background := withAdmin(found.checkingStart(workers.Run), operators, adminListener, log)
+	return serveUntilStopped(stop, access.behind(patient(listener, log)), api.Handler(), api, background, cfg, log)
 }
 
 // shownAddress is the address as it was asked for, with the port that it got. The
@@ -96,8 +108,8 @@ func shownAddress(cfg *config.Serve, got net.Addr) string {
 	return net.JoinHostPort(cfg.HTTPHost, port)
 }
 
-// sayWhatMatters is the start of the log.
-func sayWhatMatters(cfg *config.Serve, address string, log *slog.Logger) {
+// logStart is the start of the log.
+func logStart(cfg *config.Serve, address string, log *slog.Logger) {
 	log.Info("baton serves", "address", address, "version", version, "workers", len(cfg.Workers), "router_mode", cfg.RouterMode)
 	log.Info("time bounds", "connect", bound(cfg.ConnectTimeout), "first_token", bound(cfg.FirstTokenTimeout),
 		"stall", bound(cfg.StallTimeout), "request", bound(cfg.RequestTimeout), "worker_wait", bound(cfg.WorkerWaitTimeout))
@@ -151,6 +163,8 @@ func routerConfig(cfg *config.Serve) router.Config {
 		WorkerWaitTimeout: cfg.WorkerWaitTimeout,
 		InhibitDuration:   cfg.InhibitDuration,
 		HealthInterval:    cfg.HealthInterval,
+		DrainTimeout:      cfg.DrainTimeout,
+		MoveSpacing:       cfg.MigrationSpacing,
 	}
 }
 
@@ -168,7 +182,7 @@ func policy(mode string) router.Policy {
 	panic(fmt.Sprintf("router mode %q", mode)) // config lets no other through
 }
 
-func serverConfig(cfg *config.Serve, doors *doors, tracer *tracing.Tracer) server.Config {
+func serverConfig(cfg *config.Serve, access *security, tracer *tracing.Tracer) server.Config {
 	return server.Config{
 		SSEKeepAliveInterval:  cfg.KeepAliveInterval,
 		WriteTimeout:          cfg.WriteTimeout,
@@ -180,7 +194,7 @@ func serverConfig(cfg *config.Serve, doors *doors, tracer *tracing.Tracer) serve
 		Version:               version,
 		AccessLog:             cfg.AccessLog,
 		Tracer:                tracer,
-		KnowsKey:              doors.knowsKey,
+		KnowsKey:              access.knowsKey,
 		CORSOrigins:           origins(cfg),
 	}
 }

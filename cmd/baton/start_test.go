@@ -64,7 +64,7 @@ func TestServeFailsWhenOneNameHasTwoTokenizers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	err = serve(ctx, cfg, slog.New(slog.DiscardHandler))
+	err = serve(ctx, cfg, slog.New(slog.DiscardHandler), new(slog.LevelVar))
 	if !errors.Is(err, model.ErrOtherTokenizer) {
 		t.Fatal(err)
 	}

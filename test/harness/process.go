@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -125,10 +126,13 @@ func WaitOK(t testing.TB, url string, within time.Duration) {
 }
 
 // Serve starts the frontend with args on a free port and returns it once
-// /health is 200.
+// /health is 200. It has no admin address unless args say so.
 func Serve(t testing.TB, args ...string) (url string, p *Process) {
 	t.Helper()
 	port := FreePort(t)
+	if !slices.Contains(args, "--admin-address") {
+		args = append([]string{"--admin-address", "off"}, args...)
+	}
 	p = Start(t, Binary(t), append([]string{"serve", "--http-host", "127.0.0.1", "--http-port", fmt.Sprint(port)}, args...)...)
 	url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	WaitOK(t, url+"/health", 30*time.Second)
