@@ -153,5 +153,5 @@ func median[T time.Duration | float64](of []T) T {
 		return 0
 	}
 	slices.Sort(of)
-	return of[len(of)/2]
+	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }

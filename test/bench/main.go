@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	p := plan{requests: 200, streams: 500, flat: 16, hold: 5 * time.Second}
-	flags.IntVar(&p.rounds, "rounds", 3, "how often each race is run")
+	flags.IntVar(&p.rounds, "rounds", 4, "how often each race is run")
 	flags.IntVar(&p.streams, "streams", p.streams, "paced streams to each contestant")
 	flags.DurationVar(&p.hold, "hold", p.hold, "measured time of the paced and of the unpaced load")
 	binary := flags.String("baton", "", "the program to race; empty = build it from this source")
@@ -105,7 +105,7 @@ func raceAll(ctx context.Context, p plan, binary string, progress io.Writer) ([]
 	c := &course{plan: p, worker: worker}
 	for round := range p.rounds {
 		for i, race := range races {
-			r, err := c.race(ctx, race.yardstick, race.contestant)
+			r, err := c.raceInTurn(ctx, round, race.yardstick, race.contestant)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", race.name, err)
 			}

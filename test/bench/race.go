@@ -39,10 +39,31 @@ type ratios struct {
 	memory     float64 // per open stream
 }
 
+// inverted are the ratios of the yardstick to the contestant.
+func (r ratios) inverted() ratios {
+	return ratios{
+		pacedCPU:   ratio(1, r.pacedCPU),
+		unpacedCPU: ratio(1, r.unpacedCPU),
+		first:      ratio(1, r.first),
+		token:      ratio(1, r.token),
+		memory:     ratio(1, r.memory),
+	}
+}
+
 // A course is where races are run: one worker for all.
 type course struct {
 	plan   plan
 	worker *process
+}
+
+// raceInTurn races both, in every other round with their places exchanged, so
+// that who is started and served first is no advantage.
+func (c *course) raceInTurn(ctx context.Context, round int, yardstick, other contestant) (ratios, error) {
+	if round%2 == 0 {
+		return c.race(ctx, yardstick, other)
+	}
+	r, err := c.race(ctx, other, yardstick)
+	return r.inverted(), err
 }
 
 // race starts both, runs all kinds of load once against both at the same time,
