@@ -27,10 +27,10 @@ type attempt struct {
 	tokens   int  // delivered so far
 	vocab    int  // every id is below; 0 = unknown
 	yield    func(engine.Delta, error) bool
+	w        *worker
 	watch    watchdog
 
 	r      *Router
-	w      *worker
 	client engine.Client
 	req    engine.Request // as the worker gets it
 	model  string         // its public name
