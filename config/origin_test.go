@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -40,8 +41,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// The doors' settings reach their fields, from the reference frontend's variables too.
-func TestDoors(t *testing.T) {
+// The settings of security reach their fields, from the reference frontend's variables too.
+func TestSecurity(t *testing.T) {
 	c, err := LoadServe([]string{aWorker, "--tls-client-ca-cert-path", "ca", "--api-key-file=k", "--worker-api-key-file", "w"},
 		env(map[string]string{"DYN_TLS_CERT_PATH": "c", "DYN_TLS_KEY_PATH": "p", "DYN_CORS_ORIGIN": "https://a, http://b:1,https://a"}))
 	if err != nil {
@@ -50,5 +51,22 @@ func TestDoors(t *testing.T) {
 	got := fmt.Sprint(c.TLSCertPath, c.TLSKeyPath, c.TLSClientCAPath, c.APIKeyFile, c.WorkerAPIKeyFile, c.CORSOrigins)
 	if got != "cpcakw[https://a http://b:1]" {
 		t.Error(got)
+	}
+}
+
+func TestTLSFilesNeedEachOther(t *testing.T) {
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"--tls-cert-path needs --tls-key-path, the private key of that certificate", []string{"--tls-cert-path=c"}},
+		{"--tls-cert-path needs --tls-key-path, the private key of that certificate", []string{"--tls-cert-path=c", "--tls-client-ca-cert-path=a"}},
+		{"--tls-key-path needs --tls-cert-path, the certificate of that key", []string{"--tls-key-path=k"}},
+		{"--tls-client-ca-cert-path needs --tls-cert-path and --tls-key-path: clients show their certificates over TLS only", []string{"--tls-client-ca-cert-path=a"}},
+	} {
+		_, err := LoadServe(append(test.args, aWorker), env(nil))
+		if _, ok := errors.AsType[*UsageError](err); !ok || err.Error() != test.want {
+			t.Errorf("%q:\ngot  %v\nwant %s", test.args, err, test.want)
+		}
 	}
 }

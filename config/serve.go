@@ -82,7 +82,24 @@ func LoadServe(args []string, lookupEnv func(string) (string, bool)) (*Serve, er
 	if len(c.Workers) == 0 && !c.DumpConfig {
 		return nil, usage("--worker is missing: name at least one worker, for example --worker http://127.0.0.1:8000")
 	}
+	if err := c.checkTLS(); err != nil && !c.DumpConfig {
+		return nil, err
+	}
 	return c, nil
+}
+
+// checkTLS returns the *UsageError of TLS files that need others.
+func (c *Serve) checkTLS() error {
+	certificate, key := c.TLSCertPath != "", c.TLSKeyPath != ""
+	switch {
+	case !certificate && !key && c.TLSClientCAPath != "":
+		return usage("--tls-client-ca-cert-path needs --tls-cert-path and --tls-key-path: clients show their certificates over TLS only")
+	case key && !certificate:
+		return usage("--tls-key-path needs --tls-cert-path, the certificate of that key")
+	case certificate && !key:
+		return usage("--tls-cert-path needs --tls-key-path, the private key of that certificate")
+	}
+	return nil
 }
 
 // newServe declares the settings and puts the defaults in force.
@@ -148,7 +165,7 @@ func newServe() *Serve {
 		duration(&c.ShutdownTimeout, 30*time.Second, "shutdown-timeout",
 			"then new requests get 503 and running ones have so long to finish; 0 = they are ended at once").or("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", seconds),
 
-		section("Doors"),
+		section("Security"),
 		file(&c.TLSCertPath, "tls-cert-path",
 			"the certificate of the API's port, with its chain, as PEM; it makes the port speak TLS; read again on change"),
 		file(&c.TLSKeyPath, "tls-key-path",

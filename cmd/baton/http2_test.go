@@ -67,7 +67,7 @@ func TestHTTP2ClientThatReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener := closingListener{l, make(chan struct{})}
-	doors := &doors{tls: &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}}}
+	access := &security{tls: &tls.Config{Certificates: certificates, NextProtos: []string{"h2"}}}
 	cfg := &config.Serve{WriteTimeout: 500 * time.Millisecond}
 
 	ended := make(chan error, 1)
@@ -85,7 +85,7 @@ func TestHTTP2ClientThatReadsNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- serveUntilStopped(ctx, doors.behind(listener), handler, &recorder{}, func(ctx context.Context) error { <-ctx.Done(); return nil }, cfg, slog.New(slog.DiscardHandler))
+		served <- serveUntilStopped(ctx, access.behind(listener), handler, &recorder{}, func(ctx context.Context) error { <-ctx.Done(); return nil }, cfg, slog.New(slog.DiscardHandler))
 	}()
 	defer func() {
 		stop()

@@ -71,7 +71,7 @@ func (d *diary) await(t *testing.T, what string) string {
 // serveHere runs `baton serve` in this process until the test ends.
 func serveHere(t *testing.T, args ...string) (address string, log *diary) {
 	t.Helper()
-	cfg, err := config.LoadServe(append([]string{"--http-host", "127.0.0.1", "--http-port", "0", "--lame-duck", "0", "--shutdown-timeout", "0", "--log-level", "debug"}, args...), nil)
+	cfg, err := config.LoadServe(append([]string{"--http-host", "127.0.0.1", "--http-port", "0", "--admin-address", "", "--lame-duck", "0", "--shutdown-timeout", "0", "--log-level", "debug", "--admin-address", "off"}, args...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func serveHere(t *testing.T, args ...string) (address string, log *diary) {
 			t.Error(err)
 		}
 	})
-	return log.await(t, `address=(127\.0\.0\.1:\d+)`), log
+	return log.await(t, `baton serves" address=(127\.0\.0\.1:\d+)`), log
 }
 
 // Credentials of clients stay before the frontend, the workers' key behind it,
@@ -236,22 +236,18 @@ func TestWorkerOfAnUnknownAuthority(t *testing.T) {
 	log.await(t, `worker is not attached.*certificate`)
 }
 
-func TestOpenDoors(t *testing.T) {
+func TestLoadSecurity(t *testing.T) {
 	silent := slog.New(slog.DiscardHandler)
 	for want, cfg := range map[string]config.Serve{
-		"--tls-cert-path needs --tls-key-path, the private key of that certificate":                                         {TLSCertPath: "c"},
-		"--tls-cert-path needs --tls-key-path, the private key of that certificate ":                                        {TLSCertPath: "c", TLSClientCAPath: "a"},
-		"--tls-key-path needs --tls-cert-path, the certificate of that key":                                                 {TLSKeyPath: "k"},
-		"--tls-client-ca-cert-path needs --tls-cert-path and --tls-key-path: clients show their certificates over TLS only": {TLSClientCAPath: "a"},
-		"--tls-cert-path none: no such file or directory":                                                                   {TLSCertPath: "none", TLSKeyPath: "none"},
-		"--api-key-file testdata: no such file or directory":                                                                {APIKeyFile: "testdata"},
-		"--worker-api-key-file .: this is a folder, not a file":                                                             {WorkerAPIKeyFile: "."},
+		"--tls-cert-path none: no such file or directory":       {TLSCertPath: "none", TLSKeyPath: "none"},
+		"--api-key-file testdata: no such file or directory":    {APIKeyFile: "testdata"},
+		"--worker-api-key-file .: this is a folder, not a file": {WorkerAPIKeyFile: "."},
 	} {
-		if _, err := openDoors(&cfg, silent); err == nil || err.Error() != strings.TrimSpace(want) {
+		if _, err := loadSecurity(&cfg, silent); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
-	d, err := openDoors(&config.Serve{}, silent)
+	d, err := loadSecurity(&config.Serve{}, silent)
 	if err != nil || d.tls != nil || d.knowsKey != nil || d.workerKey != nil {
 		t.Errorf("without flags: %+v, %v", d, err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
 
@@ -10,19 +9,19 @@ import (
 	"baton/credentials"
 )
 
-// doors are what clients must show at the API's port, and what workers are shown.
-type doors struct {
+// security is what clients must show at the API's port, and what workers are shown.
+type security struct {
 	tls       *tls.Config           // of the API's port; nil = it speaks plain HTTP
 	knowsKey  func(key string) bool // a client's; nil = none is needed
 	workerKey func() string         // nil = workers get none
 }
 
-// openDoors reads the files that the flags name. Its errors are sentences that
+// loadSecurity reads the files that the flags name. Its errors are sentences that
 // name the flags.
-func openDoors(cfg *config.Serve, log *slog.Logger) (*doors, error) {
-	d := &doors{}
+func loadSecurity(cfg *config.Serve, log *slog.Logger) (*security, error) {
+	s := &security{}
 	var err error
-	if d.tls, err = apiTLS(cfg, log); err != nil {
+	if s.tls, err = apiTLS(cfg, log); err != nil {
 		return nil, err
 	}
 	if cfg.APIKeyFile != "" {
@@ -30,46 +29,39 @@ func openDoors(cfg *config.Serve, log *slog.Logger) (*doors, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.knowsKey = keys.Has
+		s.knowsKey = keys.Has
 	}
 	if cfg.WorkerAPIKeyFile != "" {
 		key, err := credentials.NewKey(credentials.File{Flag: "--worker-api-key-file", Path: cfg.WorkerAPIKeyFile}, log)
 		if err != nil {
 			return nil, err
 		}
-		d.workerKey = key.Get
+		s.workerKey = key.Get
 	}
-	return d, nil
+	return s, nil
 }
 
 func apiTLS(cfg *config.Serve, log *slog.Logger) (*tls.Config, error) {
 	certificate := credentials.File{Flag: "--tls-cert-path", Path: cfg.TLSCertPath}
 	key := credentials.File{Flag: "--tls-key-path", Path: cfg.TLSKeyPath}
 	clientCAs := credentials.File{Flag: "--tls-client-ca-cert-path", Path: cfg.TLSClientCAPath}
-	switch {
-	case certificate.Path == "" && key.Path == "" && clientCAs.Path != "":
-		return nil, errors.New("--tls-client-ca-cert-path needs --tls-cert-path and --tls-key-path: clients show their certificates over TLS only")
-	case certificate.Path == "" && key.Path != "":
-		return nil, errors.New("--tls-key-path needs --tls-cert-path, the certificate of that key")
-	case certificate.Path != "" && key.Path == "":
-		return nil, errors.New("--tls-cert-path needs --tls-key-path, the private key of that certificate")
-	case certificate.Path == "":
+	if certificate.Path == "" {
 		return nil, nil
 	}
 	return credentials.ServerTLS(certificate, key, clientCAs, log)
 }
 
 // behind returns l, such that its connections speak TLS if they are to.
-func (d *doors) behind(l net.Listener) net.Listener {
-	if d.tls == nil {
+func (s *security) behind(l net.Listener) net.Listener {
+	if s.tls == nil {
 		return l
 	}
-	return tls.NewListener(l, d.tls)
+	return tls.NewListener(l, s.tls)
 }
 
-// sayDoors is the part of the log's start that an auditor looks for.
-func sayDoors(cfg *config.Serve, log *slog.Logger) {
-	log.Info("doors", "tls", cfg.TLSCertPath != "", "client_certificates", cfg.TLSClientCAPath != "",
+// logSecurity is the part of the log's start that an auditor looks for.
+func logSecurity(cfg *config.Serve, log *slog.Logger) {
+	log.Info("security", "tls", cfg.TLSCertPath != "", "client_certificates", cfg.TLSClientCAPath != "",
 		"client_keys", cfg.APIKeyFile != "", "worker_key", cfg.WorkerAPIKeyFile != "", "cors_origins", cfg.CORSOrigins)
 }
 
