@@ -46,8 +46,7 @@ func TestOwnExhaustionIsWaitedFor(t *testing.T) {
 	})
 }
 
-// If it lasts, the client is told to come back, and the worker is still asked by
-// requests that find a connection.
+// If it lasts, the client is told to come back.
 func TestOwnExhaustionThatLasts(t *testing.T) {
 	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
 		r.workers["w1"].plays(func(_ context.Context, _ *engine.Request, yield func(engine.Delta, error) bool) {
@@ -58,12 +57,22 @@ func TestOwnExhaustionThatLasts(t *testing.T) {
 			t.Errorf("error %#v", e)
 		}
 		r.mustBe(t, "w1", stateReady)
-		r.workers["w1"].plays(tokens(1, 0))
-		start := time.Now()
+	})
+}
+
+// The worker is asked at once by a request that finds a connection: it is not
+// left alone for something that it did not do.
+func TestOwnExhaustionIsNoPause(t *testing.T) {
+	cfg := testConfig
+	cfg.WorkerWaitTimeout = 0
+	newRig(t, 1, cfg, func(t *testing.T, r *rig) {
+		w := r.workers["w1"]
+		w.plays(func(_ context.Context, _ *engine.Request, yield func(engine.Delta, error) bool) {
+			yield(engine.Delta{}, exhausted())
+		})
+		r.mustFail(t, request(), engine.Overloaded)
+		w.plays(tokens(1, 0))
 		r.mustAnswer(t, request(), "w1")
-		if d := time.Since(start); d != 0 {
-			t.Errorf("waited %v: the worker was left alone for something it did not do", d)
-		}
 	})
 }
 
