@@ -71,7 +71,7 @@ func (d *diary) await(t *testing.T, what string) string {
 // serveHere runs `baton serve` in this process until the test ends.
 func serveHere(t *testing.T, args ...string) (address string, log *diary) {
 	t.Helper()
-	cfg, err := config.LoadServe(append([]string{"--http-host", "127.0.0.1", "--http-port", "0", "--admin-address", "", "--lame-duck", "0", "--shutdown-timeout", "0", "--log-level", "debug", "--admin-address", "off"}, args...), nil)
+	cfg, err := config.LoadServe(append([]string{"--http-host", "127.0.0.1", "--http-port", "0", "--lame-duck", "0", "--shutdown-timeout", "0", "--log-level", "debug", "--admin-address", "off"}, args...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
