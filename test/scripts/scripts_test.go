@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", dir+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("DYN_ADMIN_ADDRESS", "off") // scripts run side by side; each may set its own
 			env.Values[answersKey{}] = map[string]*answer{}
 			return sim.WriteModel(filepath.Join(env.WorkDir, "sim-model"))
 		},
