@@ -175,13 +175,14 @@ func (r *run) worker() string {
 // arrived closes a move whose first token is there, now after the beginning.
 func (r *run) arrived(now time.Duration) {
 	gap := now - r.lastToken
-	if r.lastToken == noToken {
+	if r.lastToken == noToken { // the client waits from the failure on, but saw no gap between tokens
 		gap = time.Since(r.move.failedAt)
+	} else {
+		r.o.metrics.gap(r.c.req.Model, gap)
 	}
 	if last := r.c.req.Trace.Last(); last != nil {
 		last.Gap = gap
 	}
-	r.o.metrics.gap(r.c.req.Model, gap)
 	r.settle(true)
 }
 

@@ -66,6 +66,7 @@ type call struct {
 	isPrepared atomic.Bool // for Server.Requests
 
 	guessedStream bool // of a request that was refused
+	admitted      bool // it counts against the limit of concurrent requests
 
 	firstToken   sync.Once // of any choice
 	toFirstToken time.Duration
@@ -102,6 +103,9 @@ func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 			defer stop()
 		}
 		body, refusal := s.readBody(w, r)
+		if refusal == nil {
+			refusal = s.running.admit(c)
+		}
 		if refusal == nil {
 			refusal = c.prepare(body)
 		}

@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"baton/openai"
 	"baton/router"
@@ -133,6 +135,29 @@ func TestConcurrencyLimit(t *testing.T) {
 	}
 	if resp, _ := get(t, ts, "/health"); resp.StatusCode != 200 {
 		t.Error("the limit concerns /health")
+	}
+}
+
+// A client that sends half a body takes no place.
+func TestHalfSentBodiesAreNotCounted(t *testing.T) {
+	rig := newRig(says("x"), func(c *Config) { c.MaxConcurrentRequests = 1 })
+	ts := rig.serve(t)
+	for range 3 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(ts.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", chatPath)
+	}
+	for deadline := time.Now().Add(10 * time.Second); rig.running.count() < 3; {
+		if time.Now().After(deadline) {
+			t.Fatal("the half-sent requests did not arrive")
+		}
+		runtime.Gosched()
+	}
+	if resp, raw := post(t, ts, chatPath, `{"model":"m"}`); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, raw)
 	}
 }
 

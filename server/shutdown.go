@@ -48,26 +48,18 @@ type running struct {
 
 	mu       sync.Mutex // guards what follows
 	calls    map[*call]struct{}
+	admitted int // of these, those that count against the limit
 	stopping bool
 	refusing bool
 	idle     chan struct{} // closed when calls is empty; nil: nobody waits
 }
 
-// add admits c, or says why not.
+// add takes c in, or says why not.
 func (r *running) add(c *call) *openai.Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refusing {
 		return errStopping("The server is shutting down.")
-	}
-	if r.limit > 0 && len(r.calls) >= r.limit {
-		return &openai.Error{
-			Status:     http.StatusTooManyRequests,
-			Message:    fmt.Sprintf("The limit of %d concurrent requests is reached (--max-concurrent-requests). %s", r.limit, retryLater),
-			Type:       openai.TypeRateLimit,
-			Code:       "too_many_concurrent_requests",
-			RetryAfter: retryAfterDefault,
-		}
 	}
 	if r.calls == nil {
 		r.calls = make(map[*call]struct{})
@@ -76,10 +68,32 @@ func (r *running) add(c *call) *openai.Error {
 	return nil
 }
 
+// admit counts c against the limit, or says that it is reached. It is asked once
+// the body is there: a client that sends half of one takes no place.
+func (r *running) admit(c *call) *openai.Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limit > 0 && r.admitted >= r.limit {
+		return &openai.Error{
+			Status:     http.StatusTooManyRequests,
+			Message:    fmt.Sprintf("The limit of %d concurrent requests is reached (--max-concurrent-requests). %s", r.limit, retryLater),
+			Type:       openai.TypeRateLimit,
+			Code:       "too_many_concurrent_requests",
+			RetryAfter: retryAfterDefault,
+		}
+	}
+	r.admitted++
+	c.admitted = true
+	return nil
+}
+
 func (r *running) remove(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.calls, c)
+	if c.admitted {
+		r.admitted--
+	}
 	if len(r.calls) == 0 && r.idle != nil {
 		close(r.idle)
 		r.idle = nil

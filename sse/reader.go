@@ -62,6 +62,10 @@ func (r *Reader) Reset(src io.Reader, buf []byte) {
 	*r = Reader{src: src, limit: MaxEventBytes, buf: buf}
 }
 
+// LimitEvent lowers the bound of one line and of the joined data of one event to
+// n bytes, for a stream whose events are known to be small.
+func (r *Reader) LimitEvent(n int) { r.limit = min(n, MaxEventBytes) }
+
 // Next returns the next event. Its slices are valid until the following call.
 //
 // The error is io.EOF if the stream ended between two events, and

@@ -15,6 +15,13 @@ import (
 
 const completionPath = "/completion"
 
+// An event is small, but for the last one, which repeats the prompt as text. A
+// stream that goes beyond costs no more memory than this.
+const (
+	maxEventBytes   = 1 << 20
+	eventBytesPerID = 256
+)
+
 // maxSilence is how long a stream may be without any byte. The server sends a
 // keep-alive after each second without a token (pingInterval in the request).
 const maxSilence = 3 * time.Second
@@ -85,6 +92,7 @@ func (c *Client) generateWhole(ctx context.Context, req *engine.Request, grammar
 		}
 		defer resp.Abort() // whatever happens; nothing after Finish
 		a := answer{client: c, req: req, resp: resp, events: sse.NewReader(resp)}
+		a.events.LimitEvent(maxEventBytes + len(req.TokenIDs)*eventBytesPerID)
 		for {
 			delta, err := a.next(ctx)
 			if err != nil {
@@ -202,10 +210,7 @@ func (a *answer) take(ctx context.Context) (engine.Delta, *engine.Error) {
 	case len(f.ids) == 0 && len(f.content) <= len(`""`):
 		return engine.Delta{}, nil // nothing to reconstruct from yet
 	default:
-		// The first event of a continuation may begin inside a character whose
-		// first bytes another worker wrote.
-		wholeText := a.predicted > 0 || a.req.Carried == 0
-		ids, ok := a.client.lost.reconstruct(a.ids, f.text(), lost, f.ids, wholeText)
+		ids, ok := a.client.lost.reconstruct(a.ids, f.text(), lost, f.ids)
 		if !ok {
 			return engine.Delta{}, link.Error(engine.ProtocolError, "%d ids were lost inside a character and could not be reconstructed", lost)
 		}

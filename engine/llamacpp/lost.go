@@ -32,9 +32,9 @@ var fillers = []string{"\xf0\x9f", "\xe2", "\xe2\x80", "\xf0", "\xf0\x9f\x98", "
 // reconstruct appends to dst lost ids which, together with own, have the text
 // that the event gave. Another split than the engine's is possible where several
 // fit; its text is the same, and a continuation of it is as valid. Text with
-// U+FFFD, whose bytes are gone, is filled with any bytes that give U+FFFD again,
-// if whole says that the text does not begin inside a character.
-func (l *lostIDs) reconstruct(dst []engine.TokenID, text []byte, lost int, own []engine.TokenID, whole bool) ([]engine.TokenID, bool) {
+// U+FFFD, whose bytes are gone, is filled with any bytes that give U+FFFD again. The
+// text never begins inside a character: a prompt that ends in one is a seam.
+func (l *lostIDs) reconstruct(dst []engine.TokenID, text []byte, lost int, own []engine.TokenID) ([]engine.TokenID, bool) {
 	if l.piece == nil || lost > maxLost {
 		return dst, false
 	}
@@ -43,7 +43,7 @@ func (l *lostIDs) reconstruct(dst []engine.TokenID, text []byte, lost int, own [
 	if ids, ok := l.split(dst, head, lost); ok {
 		return ids, true
 	}
-	if whole && bytes.ContainsRune(head, utf8.RuneError) {
+	if bytes.ContainsRune(head, utf8.RuneError) {
 		for _, filler := range fillers {
 			if ids, ok := l.split(dst, bytes.ReplaceAll(head, []byte("\ufffd"), []byte(filler)), lost); ok {
 				return ids, true

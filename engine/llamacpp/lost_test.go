@@ -43,7 +43,7 @@ func FuzzReconstruct(f *testing.F) {
 				hidden = append(hidden, id)
 				continue
 			}
-			got, ok := lost.reconstruct(nil, []byte(text[shown:i]), len(hidden), []engine.TokenID{id}, true)
+			got, ok := lost.reconstruct(nil, []byte(text[shown:i]), len(hidden), []engine.TokenID{id})
 			if !ok || len(got) != len(hidden) || !bytes.Equal(join(piece, got), join(piece, hidden)) {
 				t.Fatalf("%q: %v, %v; want the bytes of %v", text[shown:i], got, ok, hidden)
 			}
@@ -64,34 +64,32 @@ func TestReconstruct(t *testing.T) {
 	id := func(ids ...engine.TokenID) []engine.TokenID { return ids }
 	pieces := map[engine.TokenID][]byte{1: []byte("\xf0"), 2: []byte("\x9f"), 3: []byte("\x9a"), 4: []byte("\x80"), 5: []byte("\xf0\x9f"), 6: []byte("\x80!"), 7: []byte("b"), 8: []byte("<end>"), 9: []byte("a\xf0\x9f")}
 	tests := []struct {
-		name  string
-		text  string
-		lost  int
-		own   []engine.TokenID
-		whole bool
-		want  []engine.TokenID // nil = impossible
+		name string
+		text string
+		lost int
+		own  []engine.TokenID
+		want []engine.TokenID // nil = impossible
 	}{
-		{"two of three", "🚀", 2, id(4), true, id(5, 3)},
-		{"three of four", "🚀", 3, id(4), true, id(1, 2, 3)},
-		{"own id goes beyond the character", "🚀!", 2, id(6), true, id(5, 3)},
-		{"text before the character", "a🚀", 2, id(4), true, id(9, 3)},
-		{"own control token has no text", "🚀", 4, id(8), true, id(1, 2, 3, 4)},
-		{"no own ids", "🚀", 3, nil, true, id(5, 3, 4)},
-		{"one too few", "🚀", 1, id(4), true, nil},
-		{"one too many", "🚀", 4, id(4), true, nil},
-		{"unknown bytes", "é", 1, id(4), true, nil},
-		{"a character that never came", "\ufffdb", 1, id(7), true, id(5)},
-		{"the same at the seam of a continuation", "\ufffdb", 1, id(7), false, nil},
-		{"more than is sane", "🚀", maxLost + 1, id(4), true, nil},
+		{"two of three", "🚀", 2, id(4), id(5, 3)},
+		{"three of four", "🚀", 3, id(4), id(1, 2, 3)},
+		{"own id goes beyond the character", "🚀!", 2, id(6), id(5, 3)},
+		{"text before the character", "a🚀", 2, id(4), id(9, 3)},
+		{"own control token has no text", "🚀", 4, id(8), id(1, 2, 3, 4)},
+		{"no own ids", "🚀", 3, nil, id(5, 3, 4)},
+		{"one too few", "🚀", 1, id(4), nil},
+		{"one too many", "🚀", 4, id(4), nil},
+		{"unknown bytes", "é", 1, id(4), nil},
+		{"a character that never came", "\ufffdb", 1, id(7), id(5)},
+		{"more than is sane", "🚀", maxLost + 1, id(4), nil},
 	}
 	for _, test := range tests {
 		lost := lostIDs{piece: func(id engine.TokenID) []byte { return pieces[id] }, size: 10}
-		got, ok := lost.reconstruct(nil, []byte(test.text), test.lost, test.own, test.whole)
+		got, ok := lost.reconstruct(nil, []byte(test.text), test.lost, test.own)
 		if ok != (test.want != nil) || ok && !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, %v; want %v", test.name, got, ok, test.want)
 		}
 	}
-	if _, ok := (&lostIDs{}).reconstruct(nil, []byte("🚀"), 2, id(4), true); ok {
+	if _, ok := (&lostIDs{}).reconstruct(nil, []byte("🚀"), 2, id(4)); ok {
 		t.Error("ids were found without a vocabulary")
 	}
 }
@@ -99,7 +97,7 @@ func TestReconstruct(t *testing.T) {
 // The search must not explode where very many splits nearly fit.
 func TestReconstructIsBounded(t *testing.T) {
 	lost := lostIDs{piece: func(id engine.TokenID) []byte { return bytes.Repeat([]byte{0x80}, int(id)) }, size: 21}
-	if _, ok := lost.reconstruct(nil, append(bytes.Repeat([]byte{0x80}, 300), 'x'), maxLost, nil, true); ok {
+	if _, ok := lost.reconstruct(nil, append(bytes.Repeat([]byte{0x80}, 300), 'x'), maxLost, nil); ok {
 		t.Error("an x was found among bytes 0x80")
 	}
 }

@@ -109,6 +109,11 @@ func (s seam) characters() (lowest, highest rune) {
 func (c *Client) generateAcross(ctx context.Context, req *engine.Request, s seam) engine.Stream {
 	return func(yield func(engine.Delta, error) bool) {
 		ids, err := c.finishCharacter(ctx, req, s)
+		if e := engine.AsError(err); err != nil && e.Kind == engine.ProtocolError && req.Carried < s.ids {
+			// The bytes are the client's own, and need not be of any character.
+			err = &engine.Error{Kind: engine.InvalidRequest, WorkerID: e.WorkerID, Status: 400, Param: "prompt", Err: e,
+				Message: "The prompt ends inside a character, which this engine cannot go on from."}
+		}
 		if err != nil {
 			yield(engine.Delta{}, err)
 			return

@@ -11,6 +11,13 @@ import (
 	"baton/sse"
 )
 
+// An event is small, but for the first one, which repeats the ids of the prompt.
+// A stream that goes beyond costs no more memory than this.
+const (
+	maxEventBytes   = 1 << 20
+	eventBytesPerID = 16
+)
+
 // Client is the engine.Client of one vLLM server.
 type Client struct {
 	link  *transport.Link
@@ -41,6 +48,7 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 		defer resp.Abort() // whatever happens; nothing after Finish
 		a := &answer{link: c.link, resp: resp, output: req.Output}
 		a.events.Reset(resp, a.buf[:])
+		a.events.LimitEvent(maxEventBytes + len(req.TokenIDs)*eventBytesPerID)
 		a.frame.ids = a.ids[:0]
 		for {
 			delta, err := a.next(ctx)
