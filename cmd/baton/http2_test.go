@@ -27,8 +27,12 @@ func (l closingListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Small, so that the kernel's buffers are full before HTTP/2's own window is.
+	c.(*net.TCPConn).SetWriteBuffer(smallBuffer)
 	return &closingConn{Conn: c, closed: l.closed}, nil
 }
+
+const smallBuffer = 64 << 10 // bytes
 
 type closingConn struct {
 	net.Conn
@@ -101,7 +105,10 @@ func TestHTTP2ClientThatReadsNothing(t *testing.T) {
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, network, address)
-			return deafConn{c, deaf, over}, err
+			if err != nil {
+				return nil, err
+			}
+			return deafConn{c, deaf, over}, c.(*net.TCPConn).SetReadBuffer(smallBuffer)
 		},
 	}}
 	resp, err := client.Get("https://" + l.Addr().String())
