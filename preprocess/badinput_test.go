@@ -272,6 +272,10 @@ func TestUnknownModels(t *testing.T) {
 			t.Errorf("%.20s: %+v", name, err)
 		}
 	}
+	p.options.Served = func() []string { return []string{"seen"} }
+	if _, err := p.Chat("r", chatBody(`"model":"nobody"`)); err == nil || !strings.Contains(err.Message, "there is: seen.") {
+		t.Errorf("models with workers are not named: %+v", err)
+	}
 	if _, err := p.Chat("r", []byte(`{"messages":[]}`)); err == nil || err.Status != 400 || err.Param != "model" {
 		t.Errorf("no model: %+v", err)
 	}

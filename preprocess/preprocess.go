@@ -35,6 +35,9 @@ type Options struct {
 	// largest among its workers; 0 = unknown, and the model's files decide. May
 	// be nil.
 	ContextLength func(publicModel string) int
+	// Served returns the public names of the models that workers serve, for an
+	// error that says which there are; nil = all that are known.
+	Served func() []string
 	// Now is the clock of templates that print the date; nil = time.Now.
 	Now func() time.Time
 }
@@ -50,6 +53,9 @@ type Preprocessor struct {
 func New(models *model.Set, options Options, log *slog.Logger) *Preprocessor {
 	if options.ContextLength == nil {
 		options.ContextLength = func(string) int { return 0 }
+	}
+	if options.Served == nil {
+		options.Served = models.Names
 	}
 	if options.Now == nil {
 		options.Now = time.Now

@@ -111,7 +111,7 @@ func (p *Preprocessor) findModel(fields []value) (*model.Model, *openai.Error) {
 		if p.models.Known(name) {
 			return nil, openai.ModelNotReady(name, notReadyRetrySeconds)
 		}
-		return nil, openai.ModelNotFound(name, p.models.Names())
+		return nil, openai.ModelNotFound(name, p.options.Served())
 	}
 	return nil, openai.Missing("model")
 }

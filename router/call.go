@@ -191,7 +191,10 @@ func (c *call) giveUp(now time.Time) *engine.Error {
 		return e
 	}
 	why := "no worker of the model is attached"
-	if n := len(c.members); n > 0 {
+	switch n := len(c.members); {
+	case n == 1:
+		why = "the only worker of the model cannot be asked"
+	case n > 1:
 		why = fmt.Sprintf("none of the %d workers of the model can be asked", n)
 	}
 	return &engine.Error{Kind: engine.NoWorker, RetryAfter: retryAfter,

@@ -79,7 +79,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 	workers := router.New(specs(cfg), found.attach, routerConfig(cfg), log, reg, cfg.MetricsPrefix, rand.IntN)
 	tokens := migration.New(workers, migration.Config{Limit: cfg.MigrationLimit, MaxSeqLen: cfg.MigrationMaxSeqLen}, log, reg, cfg.MetricsPrefix)
 	text := backend.New(tokens)
-	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
+	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength, Served: served(workers)}, log)
 	api := server.New(prepare, text, workers, serverConfig(cfg, access, tracer), log, reg, reg)
 
 	// The series of a model exist, at 0, from the moment that it is known.
@@ -96,6 +96,17 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 	operators := admin.New(workers, api, level, adminHost(cfg), log)
 	background := withAdmin(found.checkingStart(workers.Run), operators, adminListener, log)
 	return serveUntilStopped(stop, access.behind(patient(listener, log)), api.Handler(), api, background, cfg, log)
+}
+
+// served returns what gives the public names of the models that have workers.
+func served(workers *router.Router) func() []string {
+	return func() []string {
+		var names []string
+		for _, m := range workers.Models() {
+			names = append(names, m.Name)
+		}
+		return names
+	}
 }
 
 // shownAddress is the address as it was asked for, with the port that it got. The
