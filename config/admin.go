@@ -39,7 +39,7 @@ func LoadAdmin(command string, args []string, lookupEnv func(string) (string, bo
 	case len(operands) > wanted:
 		return nil, usage("unexpected argument %q%s", operands[wanted], map[bool]string{true: ": " + command + " takes one worker at a time"}[wanted == 1])
 	case len(operands) < wanted:
-		return nil, usage("baton %s needs the id of a worker, its host:port; baton workers lists them", command)
+		return nil, usage("%s needs the id of a worker, its host:port; baton workers lists them", command)
 	case wanted == 1:
 		c.WorkerID = operands[0]
 	}

@@ -54,7 +54,7 @@ func TestLoadAdmin(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		{CommandDrain, nil, "baton drain needs the id of a worker, its host:port; baton workers lists them"},
+		{CommandDrain, nil, "drain needs the id of a worker, its host:port; baton workers lists them"},
 		{CommandDrain, []string{"a", "b"}, `unexpected argument "b": drain takes one worker at a time`},
 		{CommandWorkers, []string{"a"}, `unexpected argument "a"`},
 		{CommandUndrain, []string{"a", "--wait", "1s"}, "there is no flag --wait; see --help"},

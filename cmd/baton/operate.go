@@ -146,7 +146,8 @@ func (o operator) ask(ctx context.Context, method, path string, reply any) error
 		return nil
 	}
 	if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" && refusal.Error.Code != "not_found" {
-		return errors.New(strings.TrimSuffix(strings.Replace(refusal.Error.Message, "GET /admin/workers lists", "baton workers lists", 1), "."))
+		message := strings.Replace(refusal.Error.Message, "GET /admin/workers lists", "baton workers lists", 1)
+		return errors.New(strings.ToLower(message[:1]) + strings.TrimSuffix(message[1:], "."))
 	}
 	return fmt.Errorf("what answers at %s (status %d) is no admin address of a baton", o.address, resp.StatusCode)
 }
