@@ -16,5 +16,5 @@
 // answered with nothing, and its connection is aborted rather than ended.
 //
 // The server holds no state but counters and the set of running requests, which
-// the end of the process needs (shutdown.go).
+// the end of the process needs (shutdown.go) and operators look at (live.go).
 package server
