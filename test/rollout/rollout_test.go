@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -91,6 +92,9 @@ func (f *fleet) roll(w *worker) {
 // Workers that are told to stop by their own orchestrator, which tells baton
 // nothing: each way in which engines end is invisible too, within the limit.
 func TestSIGTERMOfWorkers(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no SIGTERM")
+	}
 	for _, how := range []string{"silent", "cut", "drain"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
