@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The variables that are read here; all others of the SDK and of its OTLP/HTTP
-// exporter (headers, certificates, time-outs, samplers, batches, attributes of the
-// resource) are read there.
+// The variables that are read here. Those of the exporter (headers, certificates,
+// time-outs) are read in destination.go, all others (samplers, batches, attributes of
+// the resource) by the SDK.
 // https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 const (
 	envEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -20,12 +20,13 @@ const (
 	envDisabled       = "OTEL_SDK_DISABLED"
 )
 
-// shown is an endpoint without a password that may be in it.
+// shown is an endpoint without a password or a query, which may hold a key.
 func shown(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return "an address that cannot be read"
 	}
+	u.RawQuery = ""
 	return u.Redacted()
 }
 

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -36,14 +36,17 @@ func New(ctx context.Context, version string, log *slog.Logger) (*Tracer, error)
 	if !on {
 		return nil, nil
 	}
-	complain := &complaints{log: log}
-	otel.SetErrorHandler(complain)
-	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
-
-	exporter, err := otlptracehttp.New(ctx)
+	to, err := readDestination(os.Getenv, log)
+	if errors.Is(err, errNoEndpoint) {
+		log.Warn("traces are off", "err", err)
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("traces to %s: %w", shown(endpoint), err)
 	}
+	complain := &complaints{log: log}
+	otel.SetErrorHandler(complain)
+	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 	// A variable that cannot be read costs its attributes, not the traces.
 	res, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", serviceName), attribute.String("service.version", version)),
@@ -51,7 +54,7 @@ func New(ctx context.Context, version string, log *slog.Logger) (*Tracer, error)
 	if err != nil {
 		complain.Handle(err)
 	}
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(res))
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(newExporter(to, version)), sdk.WithResource(res))
 	log.Info("traces are on", "endpoint", shown(endpoint))
 	return &Tracer{provider: provider, tracer: provider.Tracer("baton", trace.WithInstrumentationVersion(version))}, nil
 }
@@ -80,10 +83,15 @@ type complaints struct {
 
 // Handle implements otel.ErrorHandler.
 func (c *complaints) Handle(err error) {
+	what := "traces are lost"
+	var remark *partialSuccess
+	if errors.As(err, &remark) && remark.rejected == 0 {
+		what = "traces were taken with a remark"
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= complaintSpacing {
-		c.log.Warn("traces are lost", "err", err, "failures_since_last_record", c.unsaid)
+		c.log.Warn(what, "err", err, "failures_since_last_record", c.unsaid)
 		c.last, c.unsaid = now, 0
 		return
 	}
