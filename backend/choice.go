@@ -33,16 +33,18 @@ type choice struct {
 
 	logprobs logprobs // of tokens whose text is not out
 	req      *Request
-	memory   [64]byte // of text, while that is enough
+	memory   [64]byte          // of text, while that is enough
+	endIDs   [4]engine.TokenID // of ends, likewise
 }
 
 func newChoice(req *Request) *choice {
 	c := &choice{
 		decoder: *req.Tokenizer.NewDecoder(req.SkipSpecial),
-		ends:    req.Tokens.Stop.EndIDs(), endID: -1,
-		scored: req.Tokens.Output.Logprobs,
-		req:    req,
+		endID:   -1,
+		scored:  req.Tokens.Output.Logprobs,
+		req:     req,
 	}
+	c.ends = append(c.endIDs[:0], req.Tokens.Stop.EndIDs()...)
 	c.text = prime(&c.decoder, req.Tokenizer, req.Tokens.TokenIDs, c.memory[:0])[:0]
 	if len(req.Stop) > 0 {
 		c.matcher = newMatcher(req.Stop)

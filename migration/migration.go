@@ -46,6 +46,7 @@ func (o *Operator) Generate(ctx context.Context, req *engine.Request) engine.Str
 			req = &r
 		}
 		run := &run{o: o, c: newContinuation(req, o.cfg), yield: yield, began: time.Now(), lastToken: noToken}
+		run.c.ends = append(run.ends[:0], run.c.ends...)
 		if run.c.tooLong {
 			o.metrics.tooLong(req.Model)
 		}
@@ -67,6 +68,7 @@ type run struct {
 
 	failure *engine.Error // how the current attempt failed
 	o       *Operator
+	ends    [4]engine.TokenID // memory of c.ends, while that is enough
 }
 
 // noToken is the lastToken of a request that has no token yet.

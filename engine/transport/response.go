@@ -28,17 +28,18 @@ const (
 
 // A Response is an answer whose body is still to be read.
 type Response struct {
-	Status int
-	Header http.Header
-
-	link    *Link
-	caller  context.Context // of the request; asked before an error is judged
-	cancel  context.CancelFunc
-	body    io.ReadCloser
-	silence *time.Timer // nil = unlimited
+	body    io.ReadCloser // what every read touches stands first
+	silence *time.Timer   // nil = unlimited
 	limit   time.Duration
 	silent  bool
 	eof     bool
+
+	Status int
+	Header http.Header
+
+	link   *Link
+	caller context.Context // of the request; asked before an error is judged
+	cancel context.CancelFunc
 
 	mu       sync.Mutex // guards what the trace's callbacks set
 	conn     net.Conn
