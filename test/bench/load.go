@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,9 +22,9 @@ type solo struct {
 	token []time.Duration // from the worker's stamp to the client
 }
 
-// oneAtATime sends requests to all addresses in turn, there and back, so that
-// what happens on the machine, and who was asked before, is alike for all. The
-// worker must stamp with unit.
+// oneAtATime sends requests to all addresses in turns of ever changing order, so
+// that what happens on the machine, and who was asked before, is alike for all.
+// The worker must stamp with unit.
 func oneAtATime(addresses []string, requests, tokens int, unit time.Duration) ([]solo, error) {
 	results := make([]solo, len(addresses))
 	clients := make([]*client, len(addresses))
@@ -31,11 +32,9 @@ func oneAtATime(addresses []string, requests, tokens int, unit time.Duration) ([
 		clients[i] = &client{address: address, prompt: prompt(promptWords)}
 		defer clients[i].close()
 	}
-	for n := range requests {
-		for i := range clients {
-			if n%2 == 1 {
-				i = len(clients) - 1 - i
-			}
+	order := rand.New(rand.NewPCG(1, 2))
+	for range requests {
+		for _, i := range order.Perm(len(clients)) {
 			c := clients[i]
 			r, first, sent := &results[i], true, time.Now()
 			c.onToken = func(number int, now time.Time) {
