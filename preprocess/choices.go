@@ -37,10 +37,6 @@ func (p *Preprocessor) prepare(requestID string, a *api, r *request, prompts []p
 		IncludeUsage:    r.includeUsage,
 		ContinuousUsage: r.continuousUsage,
 		ReturnTokenIDs:  r.returnTokenIDs,
-		Logprobs:        r.logprobs,
-	}
-	if r.logprobs {
-		prepared.TopLogprobs = or(r.topLogprobs, 0)
 	}
 
 	contextLength := p.options.ContextLength(r.model.Name)

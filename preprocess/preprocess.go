@@ -18,8 +18,6 @@ type Prepared struct {
 	IncludeUsage    bool // stream_options.include_usage
 	ContinuousUsage bool // stream_options.continuous_usage_stats
 	ReturnTokenIDs  bool
-	Logprobs        bool
-	TopLogprobs     int
 	PromptTokens    int // of every prompt once, whatever n is
 }
 

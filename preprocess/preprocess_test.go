@@ -106,7 +106,7 @@ func text(p *Prepared, choice int) string {
 func TestChatDefaults(t *testing.T) {
 	p, log := newTestPreprocessor(t, nil)
 	prepared := mustChat(t, p, "")
-	if prepared.Model != "m" || len(prepared.Choices) != 1 || prepared.Stream || prepared.Logprobs || prepared.IncludeUsage {
+	if prepared.Model != "m" || len(prepared.Choices) != 1 || prepared.Stream || prepared.Choices[0].Request.Tokens.Output.Logprobs || prepared.IncludeUsage {
 		t.Errorf("%+v", prepared)
 	}
 	const want = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
@@ -172,7 +172,7 @@ func TestEveryParameterArrives(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("unknown: %s", log)
 	}
-	if !prepared.Stream || !prepared.IncludeUsage || !prepared.ContinuousUsage || !prepared.ReturnTokenIDs || !prepared.Logprobs || prepared.TopLogprobs != 4 {
+	if !prepared.Stream || !prepared.IncludeUsage || !prepared.ContinuousUsage || !prepared.ReturnTokenIDs {
 		t.Errorf("%+v", prepared)
 	}
 	r := prepared.Choices[0].Request

@@ -52,7 +52,7 @@ func (e *encoder) init(ep *endpoint, p *preprocess.Prepared, index int, head []b
 	}
 	e.buf, e.prefixBytes = buf[:0], len(buf)
 	e.chat = ep.chat
-	e.logprobs = newLogprobList(ep, p, choice.Echo)
+	e.logprobs = newLogprobList(ep, choice)
 	e.echo = choice.Echo
 	e.promptIDs = choice.Request.Tokens.TokenIDs
 	e.promptTokens = len(e.promptIDs)
@@ -60,14 +60,15 @@ func (e *encoder) init(ep *endpoint, p *preprocess.Prepared, index int, head []b
 	e.continuousUsage = p.ContinuousUsage
 }
 
-func newLogprobList(ep *endpoint, p *preprocess.Prepared, echo string) logprobList {
+func newLogprobList(ep *endpoint, choice *preprocess.Choice) logprobList {
+	output := choice.Request.Tokens.Output
 	switch {
-	case !p.Logprobs:
+	case !output.Logprobs:
 		return nil
 	case ep.chat:
 		return &chatLogprobs{}
 	}
-	return &textLogprobs{topCount: p.TopLogprobs, offset: utf8.RuneCountInString(echo)}
+	return &textLogprobs{topCount: output.TopLogprobs, offset: utf8.RuneCountInString(choice.Echo)}
 }
 
 // take returns the events that were made, valid until the next call of add.

@@ -60,11 +60,11 @@ func (p *fakePreparer) Chat(id string, body []byte) (*preprocess.Prepared, *open
 	}
 	out := &preprocess.Prepared{
 		Model: b.Model, Stream: b.Stream, IncludeUsage: b.Usage, ContinuousUsage: b.Continual, ReturnTokenIDs: b.IDs,
-		Logprobs: b.Logprobs, TopLogprobs: b.Top, PromptTokens: len(promptIDs) * b.Prompts,
+		PromptTokens: len(promptIDs) * b.Prompts,
 	}
 	for i := range b.N * b.Prompts {
 		out.Choices = append(out.Choices, preprocess.Choice{
-			Request: &backend.Request{Tokens: &engine.Request{ID: fmt.Sprintf("%s-%03d", id, i), Model: b.Model, TokenIDs: promptIDs}},
+			Request: &backend.Request{Tokens: &engine.Request{ID: fmt.Sprintf("%s-%03d", id, i), Model: b.Model, TokenIDs: promptIDs, Output: engine.OutputOptions{Logprobs: b.Logprobs, TopLogprobs: b.Top}}},
 			Echo:    b.Echo,
 		})
 	}

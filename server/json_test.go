@@ -104,7 +104,8 @@ func TestChunksReadBack(t *testing.T) {
 			ep = &chatCompletions
 		}
 		p := preparedFor(1)
-		p.Logprobs, p.TopLogprobs = random.IntN(2) == 0, random.IntN(3)
+		output := engine.OutputOptions{Logprobs: random.IntN(2) == 0, TopLogprobs: random.IntN(3)}
+		p.Choices[0].Request.Tokens.Output = output
 		p.ReturnTokenIDs, p.ContinuousUsage = random.IntN(2) == 0, random.IntN(2) == 0
 		var enc encoder
 		enc.init(ep, p, 0, chunkHead(ep, "id-1", 12, `m"1`))
@@ -112,7 +113,7 @@ func TestChunksReadBack(t *testing.T) {
 		var raw []byte
 		for n := range 1 + random.IntN(6) {
 			d := token(n+1, words[random.IntN(len(words))])
-			if p.Logprobs && len(d.Text) > 0 {
+			if output.Logprobs && len(d.Text) > 0 {
 				d.Logprobs = []backend.Logprob{{Token: d.Text, Logprob: -1}}
 			}
 			sent.Write(d.Text)
@@ -141,14 +142,15 @@ func preparedFor(n int) *preprocess.Prepared {
 func TestChunkAppenderDoesNotAllocate(t *testing.T) {
 	for name, p := range map[string]*preprocess.Prepared{"plain": preparedFor(1), "everything": func() *preprocess.Prepared {
 		p := preparedFor(1)
-		p.Logprobs, p.TopLogprobs, p.ReturnTokenIDs, p.ContinuousUsage = true, 2, true, true
+		p.Choices[0].Request.Tokens.Output = engine.OutputOptions{Logprobs: true, TopLogprobs: 2}
+		p.ReturnTokenIDs, p.ContinuousUsage = true, true
 		return p
 	}()} {
 		for _, ep := range []*endpoint{&chatCompletions, &completions} {
 			var enc encoder
 			enc.init(ep, p, 0, chunkHead(ep, "chatcmpl-x", 12, "m"))
 			d := token(1, "héllo \u2028\n")
-			if p.Logprobs {
+			if p.Choices[0].Request.Tokens.Output.Logprobs {
 				d.Logprobs = []backend.Logprob{{Token: []byte("\xe2\x80"), Logprob: -1, Top: []backend.TopLogprob{{Token: []byte("a"), Logprob: -.5}, {Token: []byte("b"), Logprob: -2}}}}
 			}
 			enc.add(&d) // the first chunk, and the buffers

@@ -32,9 +32,9 @@ type collected struct {
 func (c *call) reply(ctx context.Context, w http.ResponseWriter) *engine.Error {
 	choices := make([]collected, len(c.choices))
 	for i := range choices {
-		echo := c.prepared.Choices[i].Echo
-		choices[i].text = []byte(echo)
-		choices[i].logprobs = newLogprobList(c.ep, c.prepared, echo)
+		prepared := &c.prepared.Choices[i]
+		choices[i].text = []byte(prepared.Echo)
+		choices[i].logprobs = newLogprobList(c.ep, prepared)
 	}
 	err := c.run(ctx, func(choice *choice) error {
 		choices[choice.index].add(&choice.delta, c.prepared.ReturnTokenIDs)
