@@ -31,7 +31,7 @@ func TestRollingRestart(t *testing.T) {
 func TestRollingRestartWithLongStreams(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, []string{"--gap", "10ms", "--mean-length", "-1"}, []string{"--migration-limit", "1", "--drain-timeout", "100ms"})
-	l := newLoad(f, 9, 300)
+	l := newLoad(f, 9, 200)
 	l.run()
 	for _, w := range f.workers {
 		f.until(w, "runs something", func(w admin.Worker) bool { return w.InFlight > 0 })
@@ -99,7 +99,7 @@ func TestSIGTERMOfWorkers(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, []string{"--gap", "10ms", "--mean-length", "-1", "--on-sigterm", how}, []string{"--migration-limit", "3"})
-			l := newLoad(f, 9, 150)
+			l := newLoad(f, 6, 100)
 			l.run()
 			for _, w := range f.workers[:2] {
 				f.until(w, "runs something", func(w admin.Worker) bool { return w.InFlight > 0 })

@@ -61,7 +61,7 @@ type result struct {
 	tokens int
 	err    *engine.Error
 	left   bool
-	trace  engine.Trace
+	trace  *engine.Trace
 }
 
 // runText runs a world's request through the pipeline below the server.
@@ -139,9 +139,9 @@ func runText(t *testing.T, w *World) []result {
 }
 
 func collect(ctx context.Context, texts *backend.Backend, req *backend.Request, leave int) result {
-	var r result
+	r := result{trace: &engine.Trace{}}
 	tokens := *req.Tokens
-	tokens.Trace = &r.trace
+	tokens.Trace = r.trace
 	copied := *req
 	copied.Tokens = &tokens
 	pieces := 0
@@ -273,7 +273,7 @@ func check(t *testing.T, w *World, want, got []result) {
 				t.Errorf("%vchoice %d: failed with %q, which is no beginning of %q", w, i, b.text, a.text)
 			}
 		case a.text != b.text || a.finish != b.finish || a.tokens != b.tokens || !slices.Equal(a.ids, b.ids):
-			t.Errorf("%vchoice %d:\n got %d %s %q %v\nwant %d %s %q %v\ntrace %+v", w, i, b.tokens, b.finish, b.text, b.ids, a.tokens, a.finish, a.text, a.ids, b.trace)
+			t.Errorf("%vchoice %d:\n got %d %s %q %v\nwant %d %s %q %v\ntrace %+v", w, i, b.tokens, b.finish, b.text, b.ids, a.tokens, a.finish, a.text, a.ids, b.trace.Attempts)
 		}
 	}
 }
