@@ -1,0 +1,12 @@
+// Package soak lets the built binary run for long, under constant load, while
+// something goes wrong with its workers every second: they are killed, frozen,
+// drained, and their streams broken. Strict clients compare every text with the
+// one without faults. At the end nothing may be left: goroutines, descriptors,
+// memory and gauges are where they were.
+//
+// speed_test.go measures, over sockets, how soon a killed worker's streams are
+// asked for elsewhere.
+//
+//	go test ./test/soak -v                                    20 seconds
+//	go test ./test/soak -v -timeout 2h -run Soak -args -for 1h
+package soak
