@@ -19,45 +19,28 @@ import (
 
 	"baton/backend"
 	"baton/engine"
+	"baton/engine/enginetest"
 )
 
-// pipeNet is a network within a synctest bubble: its connections buffer nothing,
-// so a client that does not read stops the server at once.
-type pipeNet struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (p *pipeNet) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipeNet) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
-func (p *pipeNet) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-
-func (p *pipeNet) dial() net.Conn {
-	client, server := net.Pipe()
-	p.conns <- server
-	return client
-}
+const baton = "baton:8000" // the address within a bubble
 
 // inBubble runs f with virtual time, a server and a network to reach it.
 func inBubble(t *testing.T, text Generator, change func(*Config), f func(t *testing.T, rig *rig, dial func() net.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(text, change)
-		network := &pipeNet{conns: make(chan net.Conn), closed: make(chan struct{})}
+		var network enginetest.Network // no buffers: a client that does not read stops the server at once
 		srv := &http.Server{Handler: rig.Handler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: &http.Protocols{}}
 		srv.Protocols.SetHTTP1(true)
 		srv.Protocols.SetUnencryptedHTTP2(true)
-		go srv.Serve(network)
-		f(t, rig, network.dial)
+		go srv.Serve(network.Listen(baton))
+		f(t, rig, func() net.Conn {
+			conn, err := network.DialContext(t.Context(), "tcp", baton)
+			if err != nil {
+				panic(err)
+			}
+			return conn
+		})
 		srv.Close()
 		synctest.Wait()
 	})

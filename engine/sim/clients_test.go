@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/engine"
+	"baton/engine/enginetest"
 	"baton/engine/llamacpp"
 	"baton/engine/transport"
 	"baton/engine/vllm"
@@ -33,10 +34,11 @@ var pairings = []pairing{
 func withClient(t *testing.T, config Config, test func(t *testing.T, s *Server, client engine.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, l := NewServer(config), newMemory()
+		var network enginetest.Network
+		s, l := NewServer(config), network.Listen(workerAddress)
 		done := make(chan error)
 		go func() { done <- s.Serve(l) }()
-		link, err := transport.New(transport.Options{URL: "http://worker", WorkerID: "w1", DialContext: l.dial, ConnectTimeout: 3 * time.Second})
+		link, err := transport.New(transport.Options{URL: "http://worker", WorkerID: "w1", DialContext: network.DialContext, ConnectTimeout: 3 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

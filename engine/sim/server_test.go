@@ -16,55 +16,21 @@ import (
 	"time"
 
 	"baton/engine"
+	"baton/engine/enginetest"
 )
 
-// A memory listener carries connections within the process, so that a server
-// and its client fit into a synctest bubble.
-type memory struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func newMemory() *memory {
-	return &memory{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (m *memory) Accept() (net.Conn, error) {
-	select {
-	case c := <-m.conns:
-		return c, nil
-	case <-m.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (m *memory) Close() error {
-	if !closed(m.closed) {
-		close(m.closed)
-	}
-	return nil
-}
-
-func (m *memory) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case m.conns <- server:
-		return client, nil
-	case <-m.closed:
-		return nil, syscall.ECONNREFUSED
-	}
-}
+// workerAddress is where a worker listens in a bubble, as http://worker.
+const workerAddress = "worker:80"
 
 // inBubble serves a worker in memory and hands over a client of it.
 func inBubble(t *testing.T, config Config, test func(t *testing.T, s *Server, client *http.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, l := NewServer(config), newMemory()
+		var network enginetest.Network
+		s, l := NewServer(config), network.Listen(workerAddress)
 		done := make(chan error)
 		go func() { done <- s.Serve(l) }()
-		transport := &http.Transport{DialContext: l.dial}
+		transport := &http.Transport{DialContext: network.DialContext}
 		test(t, s, &http.Client{Transport: transport})
 		transport.CloseIdleConnections()
 		s.Revive() // frozen handlers would never end
