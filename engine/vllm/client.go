@@ -55,12 +55,14 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 			if err != nil {
 				if cause := engine.CauseOf(ctx); cause != nil {
 					err = cause // whatever broke, it broke because the caller went
+					defer c.abort(req.ID)
 				}
 				yield(engine.Delta{}, err)
 				return
 			}
 			finished := delta.FinishReason != ""
 			if !yield(delta, nil) && !finished {
+				defer c.abort(req.ID)
 				return
 			}
 			if finished {
