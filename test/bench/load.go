@@ -56,37 +56,33 @@ func oneAtATime(addresses []string, requests, tokens int, unit time.Duration) ([
 type crowd struct {
 	streams int
 	tokens  int64
-	token   []time.Duration // from the worker's stamp to the client; paced only
 }
 
 // paced opens streams evenly over ramp, each with a token every gap, and holds
-// them open for hold. edge is called at the window's begin and end.
-func paced(address string, streams int, gap, unit, ramp, hold time.Duration, edge func()) (crowd, error) {
+// them open for hold. edge is called at the window's begin and end. The worker
+// must not stamp: the order is checked.
+func paced(address string, streams int, gap, ramp, hold time.Duration, edge func()) (crowd, error) {
 	tokens := int((ramp + 2*settle + hold) / gap)
-	result := crowd{streams: streams}
 	var open atomic.Bool // the window is
-	var mu sync.Mutex    // guards what is common
+	var count atomic.Int64
+	var mu sync.Mutex // guards failures
 	var failures []error
 	var wg sync.WaitGroup
 	start := time.Now()
 	for i := range streams {
 		wg.Go(func() {
 			time.Sleep(time.Until(start.Add(ramp * time.Duration(i) / time.Duration(streams))))
-			ages := make([]time.Duration, 0, tokens)
-			c := &client{address: address, prompt: prompt(promptWords)}
+			c := &client{address: address, prompt: prompt(promptWords), inOrder: true}
 			defer c.close()
-			c.onToken = func(number int, now time.Time) {
+			c.onToken = func(int, time.Time) {
 				if open.Load() {
-					ages = append(ages, age(number, now, unit))
+					count.Add(1)
 				}
 			}
-			err := c.ask(tokens)
-			mu.Lock()
-			defer mu.Unlock()
-			result.tokens += int64(len(ages))
-			result.token = append(result.token, ages...)
-			if err != nil {
+			if err := c.ask(tokens); err != nil {
+				mu.Lock()
 				failures = append(failures, err)
+				mu.Unlock()
 			}
 		})
 	}
@@ -97,7 +93,7 @@ func paced(address string, streams int, gap, unit, ramp, hold time.Duration, edg
 	open.Store(false)
 	edge()
 	wg.Wait()
-	return result, joinFailures(address, failures)
+	return crowd{streams: streams, tokens: count.Load()}, joinFailures(address, failures)
 }
 
 // unpaced keeps streams busy with answers of so many tokens, each as fast as it

@@ -23,7 +23,6 @@ const (
 	soloGap    = 2 * time.Millisecond
 	soloUnit   = 10 * time.Microsecond // so that a token may be under way for 100 ms
 	pacedGap   = 50 * time.Millisecond
-	pacedUnit  = 100 * time.Microsecond
 
 	rampPerStream = 2 * time.Millisecond
 	flatTokens    = 1000
@@ -116,12 +115,12 @@ func (c *course) solo(ctx context.Context, both []*process, r *ratios) error {
 }
 
 func (c *course) paced(ctx context.Context, both []*process, r *ratios) error {
-	if err := c.setPace(ctx, pace{Gap: pacedGap, Stamp: pacedUnit}); err != nil {
+	if err := c.setPace(ctx, pace{Gap: pacedGap}); err != nil {
 		return err
 	}
 	ramp := time.Duration(c.plan.streams) * rampPerStream
 	costs, err := sideBySide(both, func(p *process, edge func()) (crowd, error) {
-		return paced(p.address, c.plan.streams, pacedGap, pacedUnit, ramp, c.plan.hold, edge)
+		return paced(p.address, c.plan.streams, pacedGap, ramp, c.plan.hold, edge)
 	})
 	if err == nil {
 		r.pacedCPU = ratio(costs[1].cpuPerToken, costs[0].cpuPerToken)
