@@ -133,7 +133,7 @@ var failures = []*failure{
 	{name: "connect black hole", phases: []phase{beforeConnecting}, gap: detection, code: "worker_connect_timeout",
 		act: func(s *stage) {
 			s.fleet[victim].Kill()
-			s.breakWay(victim, func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() })
+			s.breakWay(victim, blackHole)
 		}},
 
 	{name: "status 500", phases: early, fault: status(500), code: "worker_error"},
@@ -156,6 +156,8 @@ var failures = []*failure{
 		gaps:  map[string]class{llama(inTheMiddle): detection, llama(beforeFinish): detection}, // its pings stop
 		codes: map[string]string{llama(inTheMiddle): "worker_disconnected"},
 		after: (*stage).thawed},
+	{name: "silence, and connecting gets no answer (the host is gone)", phases: streaming[:1], fault: sim.Fault{Kind: sim.FaultFreeze}, gap: detection, code: "worker_disconnected",
+		act: func(s *stage) { s.breakWay(victim, blackHole) }},
 	{name: "killed for good (SIGKILL)", phases: anyTime, fault: sim.Fault{Kind: sim.FaultKill}, code: "worker_disconnected"},
 	{name: "killed, and back after 3 s", phases: anyTime, fault: sim.Fault{Kind: sim.FaultKill, Times: 1}, backAfter: 3 * time.Second, code: "worker_disconnected"},
 	{name: "RST", phases: anyTime, fault: sim.Fault{Kind: sim.FaultReset}, code: "worker_disconnected",
@@ -181,6 +183,11 @@ var failures = []*failure{
 	{name: "drained", phases: []phase{beforeConnecting, inTheMiddle}, drainAfter: 100 * time.Millisecond, code: "no_worker_available",
 		act: func(s *stage) { s.router.Drain(victim) }},
 	{name: "poison: two workers die of it", phases: anyTime[:2], fault: sim.Fault{Kind: sim.FaultKill}, victims: 2, fate: toldSo, code: "worker_disconnected"},
+}
+
+func blackHole(ctx context.Context, _, _ string) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 // loseWay makes connecting to the victim fail. What is connected is cut, because

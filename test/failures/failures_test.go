@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -73,10 +74,17 @@ func TestFailures(t *testing.T) {
 				for _, e := range engines {
 					saved := f.bounded(t, func() observation { return perform(t, &stage{engine: e, setting: saving}, f, p) })
 					f.checkSaved(t, e, p, saved, calm[e])
+					if f.act == nil || p != inTheMiddle { // else nobody can say when the middle is
+						whole := perform(t, &stage{engine: e, setting: saving, unary: true}, f, p)
+						f.checkUnary(t, e, p, whole, calm[e])
+					}
 					unmoved := perform(t, &stage{engine: e, setting: off}, f, p)
 					f.checkUnmoved(t, e, p, unmoved, calm[e])
-					alone := perform(t, &stage{engine: e, setting: lastOfAll}, f, p)
-					f.checkAlone(t, e, p, alone, calm[e])
+					var alone observation
+					if f.hostile == nil {
+						alone = perform(t, &stage{engine: e, setting: lastOfAll}, f, p)
+						f.checkAlone(t, e, p, alone, calm[e])
+					}
 					r.add(e, f, saved, unmoved, alone)
 				}
 				doc.add(r)
@@ -115,6 +123,21 @@ func (f *failure) checkSaved(t *testing.T, engine string, p phase, o, calm obser
 	}
 	if moves != want || told != (want != "") {
 		t.Errorf("%s: counted %q, want %q; logged %q", where, moves, want, o.logged)
+	}
+}
+
+// checkUnary holds an answer that is one JSON object against the contract: it is
+// moved like a stream, and an error is always a status.
+func (f *failure) checkUnary(t *testing.T, engine string, p phase, o, calm observation) {
+	t.Helper()
+	where := fmt.Sprintf("%s, %s, survivor, limit 3, not streamed", engine, p)
+	if f.fate != toldSo {
+		checkExact(t, where, o, calm)
+		return
+	}
+	checkHonest(t, where, o, calm)
+	if o.answer != nil && o.answer.Status == http.StatusOK {
+		t.Errorf("%s: status 200", where)
 	}
 }
 

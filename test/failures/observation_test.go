@@ -39,6 +39,22 @@ func readError(a *harness.Answer, body io.Reader) error {
 	return nil
 }
 
+// readWhole reads an answer that is one JSON object.
+func readWhole(a *harness.Answer, body io.Reader) error {
+	var reply struct {
+		Choices []struct {
+			Message struct{ Content string }
+			Finish  string `json:"finish_reason"`
+		}
+		Usage *harness.Usage
+	}
+	if err := json.NewDecoder(body).Decode(&reply); err != nil || len(reply.Choices) != 1 || reply.Usage == nil {
+		return fmt.Errorf("no whole answer (%v): %+v", err, reply)
+	}
+	a.Text, a.Finish, a.Usage, a.Done = reply.Choices[0].Message.Content, reply.Choices[0].Finish, reply.Usage, true
+	return nil
+}
+
 // silence is the longest wait of the client.
 func (o *observation) silence() time.Duration { return max(o.gap, o.end) }
 
