@@ -8,8 +8,8 @@
 // without an OTLP endpoint there is no Tracer at all (environment.go). A client
 // that traces sends its context in the header traceparent, and the request's span
 // becomes a child of it. OpenTelemetry's SDK makes batches of the spans, and an
-// exporter of our own (exporter.go) posts them as OTLP over HTTP. Workers are not told of it: nothing of a client's
-// reaches them.
+// exporter of our own (exporter.go) posts them as OTLP over HTTP.
+// Workers are not told of it: nothing of a client's reaches them.
 //
 // Nothing of prompts, answers or an engine's own words is in a span.
 package tracing
