@@ -239,10 +239,10 @@ func TestHTTP2Flushes(t *testing.T) {
 func TestHTTP2ClientLeaves(t *testing.T) {
 	left := make(chan struct{})
 	text := fakeText(func(ctx context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
-		if yield(token(1, "one"), nil) {
+		if yield(token(1, "one"), nil) { // else it left before the token
 			<-ctx.Done()
-			close(left)
 		}
+		close(left)
 	})
 	rig := newRig(text)
 	ts := httptest.NewUnstartedServer(rig.Handler())
