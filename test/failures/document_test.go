@@ -20,8 +20,9 @@ and with llama.cpp's protocol, over HTTP in memory and in virtual time; a test f
 breaks the contract.*
 
 A worker fails while it answers one streamed request of %d tokens. "Complete, exact" means that text, finish reason and
-usage are those of the same request without a failure. The bounds are the defaults: connect %v, first token %v min, stall
-%v, waiting for a worker %v, keep-alive comments every %v. The classes of the gap:
+usage are those of the same request without a failure; the same requests without streaming end alike. The bounds are the
+defaults: connect %v, first token %v min, stall %v, waiting for a worker %v, keep-alive comments every %v. Failures
+that differ in nothing stand together. The classes of the gap:
 
 * *none*: the client sees at most the survivor's prefill;
 * *detection*: the failure says nothing by itself, but looking at the worker or the engine's own pings find it within seconds;
@@ -129,23 +130,57 @@ func (d *document) add(r row) {
 	d.rows = append(d.rows, r)
 }
 
+// table writes the rows with these columns.
 func (d *document) table(b *strings.Builder, hostile bool, head []string, columns ...int) {
 	fmt.Fprintf(b, "\n| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	for _, block := range d.blocks(hostile, columns) {
+		names := strings.Join(block.names, ";<br>")
+		for _, line := range block.lines {
+			fmt.Fprintf(b, "| %s | %s\n", names, line)
+			names = "" // once is enough
+		}
+	}
+}
+
+// A block is the lines of a failure, or of several that differ in nothing but
+// their names.
+type block struct{ names, lines []string }
+
+func (d *document) blocks(hostile bool, columns []int) []block {
+	var list []block
 	for i := range d.rows {
 		r := &d.rows[i]
 		if r.hostile != hostile {
 			continue
 		}
-		phases := make([]string, len(r.phases))
-		for j, p := range r.phases {
-			phases[j] = string(p)
+		if n := len(list); n > 0 && list[n-1].names[0] == r.name {
+			list[n-1].lines = append(list[n-1].lines, r.line(columns))
+			continue
 		}
-		fmt.Fprintf(b, "| %s | %s |", r.name, strings.Join(phases, "; "))
-		for _, c := range columns {
-			fmt.Fprintf(b, " %s |", r.text(c))
-		}
-		b.WriteByte('\n')
+		list = append(list, block{[]string{r.name}, []string{r.line(columns)}})
 	}
+	merged := list[:0]
+	for _, b := range list {
+		if n := len(merged); n > 0 && slices.Equal(merged[n-1].lines, b.lines) {
+			merged[n-1].names = append(merged[n-1].names, b.names...)
+			continue
+		}
+		merged = append(merged, b)
+	}
+	return merged
+}
+
+// line is the row without its name.
+func (r *row) line(columns []int) string {
+	phases := make([]string, len(r.phases))
+	for i, p := range r.phases {
+		phases[i] = string(p)
+	}
+	cells := []string{strings.Join(phases, "; ")}
+	for _, c := range columns {
+		cells = append(cells, r.text(c))
+	}
+	return strings.Join(cells, " | ") + " |"
 }
 
 func (d *document) String() string {
