@@ -55,9 +55,10 @@ func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attach
 
 // checkingStart returns run, which calls attach, such that it ends with an error
 // when the start has failed. The start fails if the first look at any worker
-// finds another tokenizer than its model has: the flags, or the worker, are wrong.
-// A worker that turns up so later is kept out, with a line in the log, because
-// the others serve by then.
+// finds that two workers are one model by the flags and have different tokenizers:
+// the flags are wrong, and which of the two is meant cannot be known. A worker that
+// turns up so later is kept out, with a line in the log, because the others serve
+// by then; so is, at any time, one that does not fit the files of its model.
 func (a *attacher) checkingStart(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -218,8 +219,8 @@ func (a *attacher) resolveOne(workerID, kind string, m engine.ModelInfo, all []e
 	// llama.cpp counts exactly the tokens of its file; other engines may have rows
 	// more than tokens, to fill up a matrix.
 	if m.VocabSize != 0 && (m.VocabSize < found.VocabSize || kind == engine.LlamaCPP && m.VocabSize != found.VocabSize) {
-		return foundModel{}, fmt.Errorf("model %q: worker %s has %w than %s: its vocabulary has %d tokens, not %d; give the files of the worker's model with %s",
-			public, workerID, model.ErrOtherTokenizer, found.Path, m.VocabSize, found.VocabSize, model.PathFlag(public))
+		return foundModel{}, fmt.Errorf("model %q: worker %s has another tokenizer than %s: its vocabulary has %d tokens, not %d; give the files of the worker's model with %s",
+			public, workerID, found.Path, m.VocabSize, found.VocabSize, model.PathFlag(public))
 	}
 	return foundModel{public: public, own: m.ID, context: m.ContextLength, adapter: m.Parent != "", model: found}, nil
 }

@@ -26,6 +26,6 @@ func checkTokenizer(ctx context.Context, client engine.Client, workerID string, 
 	if slices.Equal(got, want) {
 		return nil
 	}
-	return fmt.Errorf("model %q: worker %s has %w than %s: it makes other tokens of a test text; give the files of the worker's model with %s",
-		f.public, workerID, model.ErrOtherTokenizer, f.model.Path, model.PathFlag(f.public))
+	return fmt.Errorf("model %q: worker %s has another tokenizer than %s: it makes other tokens of a test text; give the files of the worker's model with %s",
+		f.public, workerID, f.model.Path, model.PathFlag(f.public))
 }

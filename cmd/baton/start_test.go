@@ -117,3 +117,24 @@ func TestLateWorkerWithAnotherTokenizerIsKeptOut(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A worker that does not fit its model's files is kept out; the others serve.
+func TestMisfittingWorkerDoesNotFailTheStart(t *testing.T) {
+	misfit := httptest.NewServer(listing(map[string]any{"id": "m", "owned_by": "llamacpp", "meta": map[string]any{"n_vocab": 7, "n_ctx": 100}}))
+	defer misfit.Close()
+	models, err := model.NewSet(model.Options{Paths: map[string]string{"": modelFolder(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAttacher(&config.Serve{}, models, slog.New(slog.DiscardHandler))
+	a.onModel = func(string) {}
+	err = a.checkingStart(func(ctx context.Context) error {
+		if _, err := a.attach(ctx, router.Spec{ID: "w:1", URL: misfit.URL}); err == nil || !strings.Contains(err.Error(), "another tokenizer") {
+			t.Error(err)
+		}
+		return ctx.Err()
+	})(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+}
