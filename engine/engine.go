@@ -68,6 +68,10 @@ type Request struct {
 	// all of them are gone (Error.Gone): the request may be what kills them.
 	Suspects []string
 
+	// DrainedFrom is the drained worker that gave the request up, without a token
+	// since. If no other one can be asked it goes on there, to its end.
+	DrainedFrom string
+
 	// Movable reports whether the request would be carried on if the attempt
 	// were ended now, although nothing failed. It is called by the goroutine that
 	// ranges over the stream; nil = no.

@@ -32,6 +32,7 @@ type continuation struct {
 	attempts int      // after the first one, for their ids
 	avoid    []string // workers that failed the request
 	suspects []string // of these, the last ones in a row that were lost without a token between them
+	drained  string   // the worker that gave the request up because it is drained, without a token since
 }
 
 func newContinuation(req *engine.Request, cfg Config) continuation {
@@ -201,6 +202,12 @@ func (c *continuation) failed(err *engine.Error) {
 	if !lost(err.Kind) || c.delivered > 0 {
 		c.suspects = nil
 	}
+	switch {
+	case err.Kind == engine.Drained:
+		c.drained = err.WorkerID
+	case c.delivered > 0:
+		c.drained = ""
+	}
 	if err.WorkerID == "" {
 		return
 	}
@@ -236,6 +243,7 @@ func (c *continuation) next(err *engine.Error) *engine.Request {
 	r.Stop.MinTokens = max(0, r.Stop.MinTokens-c.generated)
 	r.Avoid = slices.Concat(c.req.Avoid, c.avoid)
 	r.Suspects = slices.Clone(c.suspects)
+	r.DrainedFrom = c.drained
 	return &r
 }
 

@@ -258,6 +258,9 @@ func TestDrainUsesUpNoLimit(t *testing.T) {
 		if !r.Movable() {
 			t.Errorf("attempt %d cannot be moved", i)
 		}
+		if want := []string{"", "a", "", "a", "a"}[i]; r.DrainedFrom != want {
+			t.Errorf("attempt %d says that %q gave it up, want %q", i, r.DrainedFrom, want)
+		}
 	}
 	if n := testutil.ToFloat64(op.metrics.total.WithLabelValues("m", "ongoing_request")); n != 4 {
 		t.Errorf("%v moves counted", n)

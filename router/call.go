@@ -102,6 +102,9 @@ func (c *call) decide(now time.Time) decision {
 			c.asked, c.roundStart = c.asked[:0], now
 		}
 	}
+	if len(available) == 0 {
+		available = c.takenBack(now)
+	}
 	if len(available) > 0 {
 		if c.moved() && !c.paced {
 			c.paced = true

@@ -71,6 +71,9 @@ func (a *attempt) drained() *engine.Error {
 	if now.UnixNano() < giveUpAt || a.req.Movable == nil || !a.req.Movable() {
 		return nil
 	}
+	if a.req.DrainedFrom == a.w.spec.ID {
+		return nil // it was taken back, and would come and go
+	}
 	a.r.mu.Lock()
 	defer a.r.mu.Unlock()
 	if !a.w.draining || now.Sub(a.w.gaveUp) < drainSpacing || !a.r.elsewhere(a, now) {
@@ -81,7 +84,8 @@ func (a *attempt) drained() *engine.Error {
 }
 
 // elsewhere reports whether another worker could be asked now to go on with the
-// request of a. r.mu is held.
+// request of a. One that has failed and not yet proved to be well does not count.
+// r.mu is held.
 func (r *Router) elsewhere(a *attempt, now time.Time) bool {
 	s := r.table.models[a.model]
 	if s == nil {
@@ -89,7 +93,25 @@ func (r *Router) elsewhere(a *attempt, now time.Time) bool {
 	}
 	need := len(a.req.TokenIDs) + a.tokens + 1
 	return slices.ContainsFunc(s.members, func(m member) bool {
-		return m.w != a.w && m.w.available(now) && !m.w.paused(now) &&
+		return m.w != a.w && m.w.gate == open && m.w.available(now) && !m.w.paused(now) &&
 			(m.contextLength == 0 || m.contextLength >= need) && m.client.Unsupported(&a.req) == ""
 	})
+}
+
+// takenBack returns the drained worker that gave the request up, if it can go on
+// there. It is for a request that another worker would have taken and no longer
+// does, because it refused or was lost: a planned stop makes no error. r.mu is held.
+func (c *call) takenBack(now time.Time) []member {
+	if c.req.DrainedFrom == "" {
+		return nil
+	}
+	i := slices.IndexFunc(c.members, func(m member) bool { return m.w.spec.ID == c.req.DrainedFrom })
+	if i < 0 {
+		return nil
+	}
+	w := c.members[i].w
+	if !w.draining || w.up == nil || w.lost || w.gate != open || w.paused(now) || slices.Contains(c.asked, w) {
+		return nil
+	}
+	return c.members[i : i+1]
 }

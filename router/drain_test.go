@@ -148,6 +148,67 @@ func TestADrainBreaksNothing(t *testing.T) {
 	}
 }
 
+// A stream that was given up because another worker was there goes on where it
+// was if that one does not take it after all, and then to its end.
+func TestADrainedWorkerTakesBackWhatNobodyTakes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(r *rig)
+	}{
+		{"the other one is busy", func(r *rig) { r.workers["w2"].plays(fails(engine.Overloaded, 429)) }},
+		{"the other one is set up wrongly", func(r *rig) { r.workers["w2"].plays(fails(engine.WorkerMisconfigured, 401)) }},
+		{"the other one is drained meanwhile", func(r *rig) { r.Drain("w2") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			newRig(t, 2, drainConfig(), func(t *testing.T, r *rig) {
+				r.workers["w1"].plays(tokens(200, 100*time.Millisecond))
+				r.Drain("w1")
+				c.change(r)
+				time.Sleep(10 * time.Second) // its streams may no longer run
+				req := movable()
+				req.DrainedFrom, req.Avoid, req.Carried = "w1", []string{"w1"}, 1
+				start := time.Now()
+				r.mustAnswer(t, req, "w1")
+				attempts := req.Trace.Attempts
+				if last := attempts[len(attempts)-1]; last.Tokens != 200 || last.Start.Sub(start) > time.Second {
+					t.Errorf("%d tokens, begun after %v", last.Tokens, last.Start.Sub(start))
+				}
+			})
+		})
+	}
+	t.Run("a new request is none of them", func(t *testing.T) {
+		newRig(t, 1, drainConfig(), func(t *testing.T, r *rig) {
+			r.Drain("w1")
+			r.mustFail(t, movable(), engine.NoWorker)
+		})
+	})
+}
+
+// A worker that failed, and has not answered since, is no place to go on.
+func TestADrainTrustsNoSuspect(t *testing.T) {
+	cfg := drainConfig()
+	cfg.HealthInterval = 0
+	newRig(t, 2, cfg, func(t *testing.T, r *rig) {
+		r.Drain("w1")
+		r.workers["w2"].plays(fails(engine.CannotConnect, 0))
+		r.mustFail(t, request(), engine.CannotConnect)
+		r.Undrain("w1")
+		r.workers["w1"].plays(tokens(300, 100*time.Millisecond))
+		r.Drain("w2")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.mustAnswer(t, movable(), "w1")
+		}()
+		time.Sleep(time.Second)
+		r.Undrain("w2")
+		time.Sleep(10 * time.Second)
+		r.mustBe(t, "w2", stateSuspect)
+		r.Drain("w1")
+		<-done
+	})
+}
+
 func TestMovedRequestsAreSpread(t *testing.T) {
 	cfg := testConfig
 	cfg.MoveSpacing = 20 * time.Millisecond
@@ -255,6 +316,12 @@ func TestAPauseOfTheMachineIsNoSilence(t *testing.T) {
 	d.forgive(50 * time.Minute)
 	if left := before - d.silence(); left < 49*time.Minute {
 		t.Errorf("took %v off the silence", left)
+	}
+	// The worker's data may be read before the timer fires.
+	d.waitingSince.Store(int64(time.Hour - time.Second))
+	d.forgive(50 * time.Minute)
+	if s := d.silence(); s < 0 || s > time.Second {
+		t.Errorf("a silence of %v", s)
 	}
 	d.waitingSince.Store(held)
 	d.forgive(time.Hour)

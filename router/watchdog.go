@@ -137,7 +137,8 @@ func (d *watchdog) check() {
 // and what the worker sent meanwhile is still to be read.
 func (d *watchdog) forgive(late time.Duration) {
 	if since := d.waitingSince.Load(); late > stoodStill && since != held {
-		d.waitingSince.CompareAndSwap(since, since+int64(late))
+		now := int64(time.Since(d.start)) // we may have begun to wait after the pause
+		d.waitingSince.CompareAndSwap(since, min(since+int64(late), now))
 	}
 }
 
