@@ -7,6 +7,7 @@ import (
 	"net"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -80,38 +81,48 @@ func (p *proxy) serve() {
 // a connection.
 var attemptID = regexp.MustCompile(`(?i)x-request-id: (\S+)-m(\d\d)-r\d+`)
 
-// forward copies both directions until either end is closed.
+// forward copies both directions until either end is closed. It connects to the
+// worker when the first request is here, so that this takes nothing of the time
+// that is measured.
 func (p *proxy) forward(front net.Conn) {
 	defer front.Close()
+	buf := make([]byte, 64<<10)
+	n, err := front.Read(buf)
+	if err != nil {
+		return // it only looked whether the port is open
+	}
+	var first atomic.Pointer[string] // the newest request that has its first attempt here
+	p.inspect(buf[:n], &first)
 	back, err := net.Dial("tcp", p.target)
 	if err != nil {
 		return
 	}
-	var id string // of the first attempt that is running here
-	var mu sync.Mutex
 	go func() {
 		defer back.Close()
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := front.Read(buf)
-			if m := attemptID.FindSubmatch(buf[:n]); m != nil {
-				if string(m[2]) == "00" {
-					mu.Lock()
-					id = string(m[1])
-					mu.Unlock()
-				} else {
-					p.seen.note(p.seen.again, string(m[1]))
-				}
-			}
-			if _, err2 := back.Write(buf[:n]); err != nil || err2 != nil {
+		for err == nil {
+			if _, err = back.Write(buf[:n]); err != nil {
 				return
 			}
+			n, err = front.Read(buf)
+			p.inspect(buf[:n], &first)
 		}
 	}()
 	io.Copy(front, back)
-	mu.Lock()
-	defer mu.Unlock()
-	if id != "" {
-		p.seen.note(p.seen.lost, id) // the frontend learns of it after this moment
+	if id := first.Load(); id != nil {
+		p.seen.note(p.seen.lost, *id) // the frontend learns of it after this moment
 	}
+}
+
+// inspect looks for the beginning of an attempt.
+func (p *proxy) inspect(data []byte, first *atomic.Pointer[string]) {
+	m := attemptID.FindSubmatch(data)
+	if m == nil {
+		return
+	}
+	id := string(m[1])
+	if string(m[2]) == "00" {
+		first.Store(&id)
+		return
+	}
+	p.seen.note(p.seen.again, id)
 }

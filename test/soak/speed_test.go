@@ -104,7 +104,7 @@ func TestManyStreamsAreMovedAtOnce(t *testing.T) {
 		allowed = 10 * claimed
 	)
 	p := newPair(t, "100ms", "--migration-spacing", "0")
-	body := fmt.Sprintf(story, 80) // 8 s: all shall run when the worker dies
+	body := fmt.Sprintf(story, 60) // 6 s: all shall run when the worker dies
 	want := answers(t, p.front, []string{body})[0]
 
 	// All go to one worker, because the other one is drained until they run.
