@@ -29,9 +29,7 @@ const (
 // A Response is an answer whose body is still to be read.
 type Response struct {
 	body    io.ReadCloser // what every read touches stands first
-	silence *time.Timer   // nil = unlimited
-	limit   time.Duration
-	silent  bool
+	silence *silence      // nil = unlimited
 	eof     bool
 
 	Status int
@@ -49,14 +47,14 @@ type Response struct {
 
 // Read reads the body. Errors are those of net/http; ReadError judges them.
 func (r *Response) Read(p []byte) (int, error) {
-	if r.silence != nil {
-		r.silence.Reset(r.limit)
-	}
-	n, err := r.body.Read(p)
 	// The clock runs only while we wait for the worker: a slow consumer is no
 	// silence of the worker.
-	if r.silence != nil && !r.silence.Stop() && err != nil {
-		r.silent = true
+	if r.silence != nil {
+		r.silence.begin()
+	}
+	n, err := r.body.Read(p)
+	if r.silence != nil {
+		r.silence.over()
 	}
 	if err == io.EOF {
 		r.eof = true
@@ -66,11 +64,7 @@ func (r *Response) Read(p []byte) (int, error) {
 
 // LimitSilence makes a Read fail that waits longer than d for a byte. It is for
 // engines that promise a sign of life in shorter intervals.
-func (r *Response) LimitSilence(d time.Duration) {
-	r.limit = d
-	r.silence = time.AfterFunc(d, r.cancel)
-	r.silence.Stop()
-}
+func (r *Response) LimitSilence(d time.Duration) { r.silence = newSilence(d, r.cancel) }
 
 // Finish ends an answer that is complete as far as the caller is concerned. The
 // rest of the body is not judged. The connection is kept if the body ends at
@@ -90,6 +84,9 @@ func (r *Response) Finish() {
 // connection is kept then, and may already carry another request.
 func (r *Response) Abort() {
 	r.cancel()
+	if r.silence != nil {
+		r.silence.stop()
+	}
 	if r.body == nil {
 		return
 	}
@@ -123,8 +120,8 @@ func (r *Response) ReadError(err error) *engine.Error {
 	if cause := engine.CauseOf(r.caller); cause != nil {
 		return cause
 	}
-	if r.silent {
-		return r.link.wrap(engine.Disconnected, fmt.Errorf("read stream: no byte for %v, not even a keep-alive", r.limit))
+	if r.silence != nil && r.silence.broken.Load() {
+		return r.link.wrap(engine.Disconnected, fmt.Errorf("read stream: no byte for %v, not even a keep-alive", r.silence.limit))
 	}
 	err = fmt.Errorf("read stream: %w", err)
 	if isLoss(err) {
