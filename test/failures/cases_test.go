@@ -57,6 +57,7 @@ type failure struct {
 	act        func(*stage)  // acts before the request, or in its middle
 	after      func(*stage)  // acts when it is over
 	backAfter  time.Duration // the victim is restarted so long after the request began; 0 = never
+	backAs     string        // the model that it then serves; "" = the same
 	hostile    *hostile      // in place of fault: bytes that no engine sends
 	victims    int           // that fail one after the other; 0 = 1
 	drainAfter time.Duration // --drain-timeout
@@ -160,6 +161,7 @@ var failures = []*failure{
 		act: func(s *stage) { s.breakWay(victim, blackHole) }},
 	{name: "killed for good (SIGKILL)", phases: anyTime, fault: sim.Fault{Kind: sim.FaultKill}, code: "worker_disconnected"},
 	{name: "killed, and back after 3 s", phases: anyTime, fault: sim.Fault{Kind: sim.FaultKill, Times: 1}, backAfter: 3 * time.Second, code: "worker_disconnected"},
+	{name: "killed, and another model is at its address after 3 s", phases: anyTime, fault: sim.Fault{Kind: sim.FaultKill, Times: 1}, backAfter: 3 * time.Second, backAs: "another", code: "worker_disconnected"},
 	{name: "RST", phases: anyTime, fault: sim.Fault{Kind: sim.FaultReset}, code: "worker_disconnected",
 		setup: func(s *stage) { s.breakWay(victim, s.resetting) }},
 	{name: "FIN between two events", phases: anyTime, fault: sim.Fault{Kind: sim.FaultCut}, code: "worker_disconnected"},

@@ -1,14 +1,10 @@
 package failures
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -27,7 +23,6 @@ import (
 	"baton/preprocess"
 	"baton/router"
 	"baton/server"
-	"baton/test/harness"
 )
 
 // The addresses in memory. The victim is asked first, always.
@@ -139,12 +134,12 @@ func perform(t *testing.T, s *stage, f *failure, p phase) (o observation) {
 			f.act(s)
 			synctest.Wait()
 		}
+		var restarts sync.WaitGroup
 		if f.backAfter > 0 {
-			s.background.Go(func() {
+			restarts.Go(func() {
 				select {
 				case <-time.After(f.backAfter):
-					s.fleet[victim].Revive()
-					s.serve(victim, f)
+					s.restart(f)
 				case <-ctx.Done():
 				}
 			})
@@ -161,6 +156,7 @@ func perform(t *testing.T, s *stage, f *failure, p phase) (o observation) {
 		if s.hostile != nil {
 			s.hostile.Close()
 		}
+		restarts.Wait()
 		for id, w := range s.fleet {
 			w.Kill()
 			if err := w.Settle(context.Background()); err != nil {
@@ -176,34 +172,6 @@ func perform(t *testing.T, s *stage, f *failure, p phase) (o observation) {
 		time.Sleep(connectTimeout) // net/http finishes dialing for a later request
 	})
 	return o
-}
-
-// checkAsked checks that every attempt was asked for what was left of the answer:
-// the budget is less by what the prompt is longer, and never nothing.
-func (s *stage) checkAsked() {
-	s.t.Helper()
-	budget := map[string]string{sim.KindVLLM: "max_tokens", sim.KindLlamaCPP: "n_predict"}[s.engine]
-	sums, asked := map[int]bool{}, map[string]string{}
-	for worker, w := range s.fleet {
-		for _, r := range w.Requests() {
-			if !strings.Contains(r.ID, "-m") {
-				continue // a probe
-			}
-			n, err := strconv.Atoi(string(r.Params[budget]))
-			if err != nil || n < 1 {
-				s.t.Errorf("attempt %s for %s %s", r.ID, budget, r.Params[budget])
-			}
-			// On the same worker it may come twice: over a kept connection that seemed
-			// to be dead, and over a fresh one.
-			if before := asked[r.ID]; before != "" && before != worker {
-				s.t.Errorf("attempt %s on %s and on %s", r.ID, before, worker)
-			}
-			asked[r.ID], sums[len(r.TokenIDs)+n] = worker, true
-		}
-	}
-	if len(sums) > 1 {
-		s.t.Errorf("prompt and budget of the attempts have different sums: %v", sums)
-	}
 }
 
 func (s *stage) addresses(f *failure) []string {
@@ -227,6 +195,19 @@ func (s *stage) serve(id string, f *failure) {
 	h := &http.Server{Handler: f.hostile.handler(s, w)}
 	s.background.Go(func() { h.Serve(l) })
 	s.hostile = h
+}
+
+// restart lets a process listen again where the victim did.
+func (s *stage) restart(f *failure) {
+	if f.backAs == "" {
+		s.fleet[victim].Revive()
+		s.serve(victim, f)
+		return
+	}
+	w := sim.NewServer(sim.Config{ID: victim, Kind: s.engine, Model: f.backAs, Style: sim.StyleWhole, MeanLength: -1})
+	s.fleet[victim+" as "+f.backAs] = w
+	l := s.network.Listen(victim)
+	s.background.Go(func() { w.Serve(l) })
 }
 
 // dial connects in memory, unless something is wrong with the way to an address.
@@ -275,9 +256,8 @@ func (l *links) attach(ctx context.Context, spec router.Spec) (*router.Worker, e
 	if err != nil {
 		return nil, err
 	}
-	return &router.Worker{Client: client, Info: info, Models: []router.Model{{
-		Name: sim.DefaultModelName, Own: info.Models[0].ID, ContextLength: info.Models[0].ContextLength,
-	}}}, nil
+	own := info.Models[0]
+	return &router.Worker{Client: client, Info: info, Models: []router.Model{{Name: own.ID, Own: own.ID, ContextLength: own.ContextLength}}}, nil
 }
 
 func (l *links) close() {
@@ -286,46 +266,4 @@ func (l *links) close() {
 	for _, link := range l.made {
 		link.Close()
 	}
-}
-
-// ask sends the request and reads the answer as a strict client.
-func (s *stage) ask(f *failure, p phase) observation {
-	tr := &http.Transport{DialContext: s.network.DialContext}
-	defer tr.CloseIdleConnections()
-	streamed := `,"stream":true,"stream_options":{"include_usage":true}`
-	if s.unary {
-		streamed = ""
-	}
-	body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"the sea"}],"max_tokens":%d,"temperature":0%s}`,
-		sim.DefaultModelName, answerTokens, streamed)
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+frontAddress+"/v1/chat/completions", bytes.NewReader([]byte(body)))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	o := observation{start: time.Now()}
-	last := o.start
-	resp, err := tr.RoundTrip(req)
-	if err != nil {
-		o.broken = err
-		return o
-	}
-	defer resp.Body.Close()
-	o.answer = &harness.Answer{Status: resp.StatusCode}
-	switch {
-	case resp.StatusCode != http.StatusOK:
-		o.broken = readError(o.answer, resp.Body)
-	case s.unary:
-		o.broken = readWhole(o.answer, resp.Body)
-	default:
-		o.broken = harness.ReadStream(o.answer, resp.Body, true, func(n int) {
-			o.gap, last = max(o.gap, time.Since(last)), time.Now()
-			if n == struckAfter && f.act != nil && p == inTheMiddle {
-				f.act(s)
-			}
-		})
-	}
-	o.end = time.Since(last)
-	o.took = time.Since(o.start)
-	return o
 }
