@@ -3,6 +3,7 @@ package vllm
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 )
 
@@ -10,6 +11,9 @@ const (
 	abortPath = "/inference/v1/abort_requests"
 	// abortTimeout bounds the word to a server that may be stuck.
 	abortTimeout = 2 * time.Second
+	// maxAborts is how many requests wait to be named. Of those beyond it the engine
+	// learns from their closed connections only.
+	maxAborts = 4096
 	// generatePrefix stands before the request id in the engine's own id.
 	generatePrefix = "generate-tokens-"
 )
@@ -23,15 +27,50 @@ func (c *Client) abort(requestID string) {
 	if route(c.route.Load()) != useGenerate {
 		return
 	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), abortTimeout)
-		defer cancel()
-		body, err := json.Marshal(map[string][]string{"request_ids": {generatePrefix + requestID}})
-		if err != nil {
-			return
-		}
-		if resp, err := c.link.Post(ctx, abortPath, requestID, body); err == nil {
-			resp.Finish()
-		}
-	}()
+	c.aborts.mu.Lock()
+	defer c.aborts.mu.Unlock()
+	if len(c.aborts.ids) < maxAborts {
+		c.aborts.ids = append(c.aborts.ids, generatePrefix+requestID)
+	}
+	if !c.aborts.sending {
+		c.aborts.sending = true
+		go c.sendAborts()
+	}
+}
+
+// aborts are the ids that the engine is still to be told. One message is under
+// way at a time, with all that have gathered: a stuck server loses all its
+// requests at once, and takes one connection for them.
+type aborts struct {
+	mu      sync.Mutex
+	ids     []string
+	sending bool
+}
+
+// take returns the ids that have gathered. If there are none, sending is over.
+func (a *aborts) take() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ids := a.ids
+	a.ids, a.sending = nil, len(ids) > 0
+	return ids
+}
+
+// sendAborts runs until nothing is left to say.
+func (c *Client) sendAborts() {
+	for ids := c.aborts.take(); len(ids) > 0; ids = c.aborts.take() {
+		c.sendAbort(ids)
+	}
+}
+
+func (c *Client) sendAbort(ids []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), abortTimeout)
+	defer cancel()
+	body, err := json.Marshal(map[string][]string{"request_ids": ids})
+	if err != nil {
+		return
+	}
+	if resp, err := c.link.Post(ctx, abortPath, ids[0], body); err == nil {
+		resp.Finish()
+	}
 }

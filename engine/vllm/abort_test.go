@@ -1,11 +1,15 @@
 package vllm
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"baton/engine/enginetest"
 	"baton/engine/transport"
@@ -53,4 +57,56 @@ func TestAbandonedRequestsAreAborted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stuck server loses all its requests at once, most of them before their first
+// token. It takes one connection to name them.
+func TestAStuckServerIsToldTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const requests = 100
+		var named []int // how many ids each message has
+		var ids []string
+		mux := http.NewServeMux()
+		mux.HandleFunc("POST "+abortPath, func(_ http.ResponseWriter, r *http.Request) {
+			var body struct {
+				IDs []string `json:"request_ids"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			named, ids = append(named, len(body.IDs)), append(ids, body.IDs...)
+			<-r.Context().Done()
+		})
+		mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		})
+		var network enginetest.Network
+		stop := network.Serve("worker:80", mux)
+		defer stop()
+		client := newClient(t, transport.Options{URL: "http://worker:80", DialContext: network.DialContext}, useGenerate)
+		ctx, leave := context.WithCancel(t.Context())
+		for i := range requests {
+			go func() {
+				req := enginetest.NewRequest()
+				req.ID = fmt.Sprintf("r-%03d", i)
+				for range client.Generate(ctx, req) {
+				}
+			}()
+		}
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		if open := network.Open(); open != 1 {
+			t.Errorf("%d connections are open", open)
+		}
+		time.Sleep(3 * abortTimeout)
+		slices.Sort(ids)
+		if len(named) != 2 || len(slices.Compact(ids)) != requests {
+			t.Errorf("%d requests were named, in messages of %d", len(ids), named)
+		}
+		if open := network.Open(); open != 0 {
+			t.Errorf("%d connections are open after the end", open)
+		}
+	})
 }

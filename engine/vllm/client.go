@@ -24,6 +24,7 @@ type Client struct {
 	route atomic.Int32 // a route; written by Probe and by a refused generate
 
 	version atomic.Pointer[string] // the one that Probe found the route for; nil = it did not yet
+	aborts  aborts
 }
 
 var _ engine.Client = (*Client)(nil)
@@ -42,6 +43,9 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 	return func(yield func(engine.Delta, error) bool) {
 		resp, err := c.start(ctx, req)
 		if err != nil {
+			if ctx.Err() != nil { // it was left before its first token
+				c.abort(req.ID)
+			}
 			yield(engine.Delta{}, err)
 			return
 		}
