@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -36,6 +37,9 @@ func runServe(args []string, stdout, stderr io.Writer) error {
 	case cfg.DumpConfig:
 		return cfg.Dump(stdout)
 	}
+	// net/http tells Go's standard logger what a worker sends beyond its answer, word
+	// for word: prompts and answers are not logged.
+	stdlog.SetOutput(io.Discard)
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	level := logLevel(cfg)
