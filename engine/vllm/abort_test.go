@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,7 @@ func TestAbandonedRequestsAreAborted(t *testing.T) {
 func TestAStuckServerIsToldTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 100
+		var mu sync.Mutex
 		var named []int // how many ids each message has
 		var ids []string
 		mux := http.NewServeMux()
@@ -74,7 +76,9 @@ func TestAStuckServerIsToldTogether(t *testing.T) {
 			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 				t.Error(err)
 			}
+			mu.Lock()
 			named, ids = append(named, len(body.IDs)), append(ids, body.IDs...)
+			mu.Unlock()
 			<-r.Context().Done()
 		})
 		mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -101,6 +105,8 @@ func TestAStuckServerIsToldTogether(t *testing.T) {
 			t.Errorf("%d connections are open", open)
 		}
 		time.Sleep(3 * abortTimeout)
+		mu.Lock()
+		defer mu.Unlock()
 		slices.Sort(ids)
 		if len(named) != 2 || len(slices.Compact(ids)) != requests {
 			t.Errorf("%d requests were named, in messages of %d", len(ids), named)
