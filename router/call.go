@@ -108,7 +108,7 @@ func (c *call) decide(now time.Time) decision {
 	if len(available) > 0 {
 		if c.moved() && !c.paced {
 			c.paced = true
-			if start := r.pace(now, len(available)); start.After(now) {
+			if start := r.pace(c.req.Model, now, len(available)); start.After(now) {
 				return decision{wake: start}
 			}
 		}

@@ -4,14 +4,14 @@ import "time"
 
 // pace returns when a request that lost its worker may start on another one.
 // After the death of a worker with many streams the survivors get them spread in
-// time: MoveSpacing apart on each of them. A lone stream starts at once. r.mu is
-// held.
-func (r *Router) pace(now time.Time, survivors int) time.Time {
+// time: MoveSpacing apart on each of them. A lone stream starts at once, and one
+// model's streams do not wait for another's. r.mu is held.
+func (r *Router) pace(model string, now time.Time, survivors int) time.Time {
 	start := now
-	if r.nextMove.After(now) {
-		start = r.nextMove
+	if next := r.nextMove[model]; next.After(now) {
+		start = next
 	}
-	r.nextMove = start.Add(r.cfg.MoveSpacing / time.Duration(survivors))
+	r.nextMove[model] = start.Add(r.cfg.MoveSpacing / time.Duration(survivors))
 	return start
 }
 

@@ -70,7 +70,7 @@ type Router struct {
 	turns   uint64 // numbers the choices of the policy
 	probes  uint64 // numbers the ids of probes
 
-	nextMove time.Time // when the next moved request may start
+	nextMove map[string]time.Time // by model: when its next moved request may start
 }
 
 // New returns a router of the workers that specs name. Nothing is started: Run
@@ -86,7 +86,7 @@ func New(specs []Spec, attach Attach, cfg Config, log *slog.Logger, reg promethe
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = defaultLookTimeout
 	}
-	r := &Router{attach: attach, cfg: cfg, log: log, rnd: rnd, changed: make(chan struct{})}
+	r := &Router{attach: attach, cfg: cfg, log: log, rnd: rnd, changed: make(chan struct{}), nextMove: make(map[string]time.Time)}
 	for _, spec := range specs {
 		r.workers = append(r.workers, newWorker(spec))
 	}
