@@ -1,9 +1,7 @@
 package llamacpp
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"baton/engine"
 	jsonframe "baton/engine/frame"
@@ -21,15 +19,8 @@ type frame struct {
 	failed    bool // the event is an error object
 
 	scanner jsonframe.Scanner
-	said    []saidLogprob
+	said    []jsonframe.Position
 	tops    []engine.TopLogprob // backing of all Top slices
-}
-
-// A saidLogprob is one position as the engine gives it.
-type saidLogprob struct {
-	id      engine.TokenID
-	logprob float64
-	top     [2]int // range of tops
 }
 
 // text returns the content.
@@ -56,7 +47,7 @@ func (f *frame) decode(data []byte, output engine.OutputOptions) error {
 		}
 		switch string(key) {
 		case "tokens":
-			f.readIDs()
+			f.ids, _ = s.IDs(f.ids[:0])
 		case "content":
 			f.content = nil
 			if !s.Null() {
@@ -116,21 +107,6 @@ func (f *frame) readOldStop(kind string) {
 	}
 }
 
-func (f *frame) readIDs() {
-	s := &f.scanner
-	f.ids = f.ids[:0]
-	if !s.Array() {
-		return
-	}
-	for s.Element() {
-		id := s.Int32()
-		if id < 0 {
-			s.Fail("token id %d", id)
-		}
-		f.ids = append(f.ids, id)
-	}
-}
-
 // readLogprobs reads [{"id","logprob","top_logprobs":[…]}, …].
 func (f *frame) readLogprobs() {
 	f.said, f.tops = f.said[:0], f.tops[:0]
@@ -139,9 +115,9 @@ func (f *frame) readLogprobs() {
 	}
 }
 
-func (f *frame) readPosition() saidLogprob {
+func (f *frame) readPosition() jsonframe.Position {
 	s := &f.scanner
-	p := saidLogprob{id: -1, logprob: engine.MissingLogprob}
+	p := jsonframe.Position{ID: -1, Logprob: engine.MissingLogprob}
 	if !s.Object() {
 		return p
 	}
@@ -152,44 +128,29 @@ func (f *frame) readPosition() saidLogprob {
 		}
 		switch string(key) {
 		case "id":
-			p.id = s.Int32()
+			p.ID = s.Int32()
 		case "logprob":
-			p.logprob = f.readLogprob()
+			p.Logprob = s.Logprob()
 		case "top_logprobs":
-			p.top[0] = len(f.tops)
+			p.Top[0] = len(f.tops)
 			for ok := s.Array(); ok && s.Element(); {
 				alt := f.readPosition()
-				f.tops = append(f.tops, engine.TopLogprob{ID: alt.id, Logprob: alt.logprob})
+				f.tops = append(f.tops, engine.TopLogprob{ID: alt.ID, Logprob: alt.Logprob})
 			}
-			p.top[1] = len(f.tops)
+			p.Top[1] = len(f.tops)
 		default:
 			s.Skip()
 		}
 	}
 }
 
-// readLogprob reads a number. The engine writes the smallest float for a
-// probability of zero, and null for what JSON lacks.
-func (f *frame) readLogprob() float64 {
-	if f.scanner.Null() {
-		return engine.MissingLogprob
-	}
-	lp := f.scanner.Float()
-	if math.IsNaN(lp) || math.IsInf(lp, 0) || lp < engine.MissingLogprob {
-		return engine.MissingLogprob
-	}
-	return lp
-}
-
 // alignLogprobs makes one entry per id of the event.
 func (f *frame) alignLogprobs(top int) {
 	for i, id := range f.ids {
 		entry := engine.TokenLogprob{ID: id, Logprob: engine.MissingLogprob}
-		if len(f.said) == len(f.ids) && f.said[i].id == id {
+		if len(f.said) == len(f.ids) && f.said[i].ID == id {
 			p := f.said[i]
-			tops := f.tops[p.top[0]:p.top[1]:p.top[1]]
-			slices.SortStableFunc(tops, func(a, b engine.TopLogprob) int { return cmp.Compare(b.Logprob, a.Logprob) })
-			entry.Logprob, entry.Top = p.logprob, tops[:min(top, len(tops))]
+			entry.Logprob, entry.Top = p.Logprob, jsonframe.Best(f.tops[p.Top[0]:p.Top[1]:p.Top[1]], top)
 		}
 		f.logprobs = append(f.logprobs, entry)
 	}

@@ -2,9 +2,6 @@ package vllm
 
 import (
 	"bytes"
-	"cmp"
-	"math"
-	"slices"
 	"strconv"
 
 	"baton/engine"
@@ -21,20 +18,14 @@ type frame struct {
 
 	scanner jsonframe.Scanner
 	choices int
-	said    []saidLogprob       // the logprobs as they stand in the event
-	tops    []engine.TopLogprob // backing of all Top slices
-	tokens  []engine.TokenID    // the parallel lists of /v1/completions
+	said    []jsonframe.Position //  the logprobs as they stand in the event
+	tops    []engine.TopLogprob  // backing of all Top slices
+	tokens  []engine.TokenID     // the parallel lists of /v1/completions
 	values  []float64
 	top     [][2]int // ranges of tops
 }
 
-// A saidLogprob is one position as the engine gives it.
-type saidLogprob struct {
-	id      engine.TokenID // unknownID if it was given as text
-	logprob float64
-	top     [2]int // range of tops
-}
-
+// unknownID is the id of a position that was given as text.
 const unknownID engine.TokenID = -1
 
 // decode reads an event's data. A frame that is no complete, sensible object is
@@ -109,7 +100,7 @@ func (f *frame) readChoices(output engine.OutputOptions) {
 					s.Fail("choice %d of a request for one", i)
 				}
 			case "token_ids":
-				ids = f.readIDs()
+				f.ids, ids = s.IDs(f.ids[:0])
 			case "finish_reason":
 				f.finish = nil
 				if !s.Null() {
@@ -127,23 +118,6 @@ func (f *frame) readChoices(output engine.OutputOptions) {
 		}
 		f.textOnly = text && !ids
 	}
-}
-
-// readIDs reports false for null.
-func (f *frame) readIDs() bool {
-	s := &f.scanner
-	f.ids = f.ids[:0]
-	if !s.Array() {
-		return false
-	}
-	for s.Element() {
-		id := s.Int32()
-		if id < 0 {
-			s.Fail("token id %d", id)
-		}
-		f.ids = append(f.ids, id)
-	}
-	return true
 }
 
 // readLogprobs reads both forms: the parallel lists of /v1/completions, whose
@@ -170,7 +144,7 @@ func (f *frame) readLogprobs() {
 			}
 		case "token_logprobs":
 			for ok := s.Array(); ok && s.Element(); {
-				f.values = append(f.values, f.readLogprob())
+				f.values = append(f.values, s.Logprob())
 			}
 		case "top_logprobs":
 			for ok := s.Array(); ok && s.Element(); {
@@ -183,9 +157,9 @@ func (f *frame) readLogprobs() {
 }
 
 // readPosition reads {"token_id" or "token", "logprob", "top_logprobs"}.
-func (f *frame) readPosition() saidLogprob {
+func (f *frame) readPosition() jsonframe.Position {
 	s := &f.scanner
-	p := saidLogprob{id: unknownID, logprob: engine.MissingLogprob}
+	p := jsonframe.Position{ID: unknownID, Logprob: engine.MissingLogprob}
 	if !s.Object() {
 		return p
 	}
@@ -196,21 +170,21 @@ func (f *frame) readPosition() saidLogprob {
 		}
 		switch string(key) {
 		case "token_id":
-			p.id = s.Int32()
+			p.ID = s.Int32()
 		case "token":
-			if id := tokenID(jsonframe.Unquote(s.RawString())); p.id == unknownID {
-				p.id = id
+			if id := tokenID(jsonframe.Unquote(s.RawString())); p.ID == unknownID {
+				p.ID = id
 			}
 		case "logprob":
-			p.logprob = f.readLogprob()
+			p.Logprob = s.Logprob()
 		case "top_logprobs":
-			p.top[0] = len(f.tops)
+			p.Top[0] = len(f.tops)
 			for ok := s.Array(); ok && s.Element(); {
-				if alt := f.readPosition(); alt.id != unknownID {
-					f.tops = append(f.tops, engine.TopLogprob{ID: alt.id, Logprob: alt.logprob})
+				if alt := f.readPosition(); alt.ID != unknownID {
+					f.tops = append(f.tops, engine.TopLogprob{ID: alt.ID, Logprob: alt.Logprob})
 				}
 			}
-			p.top[1] = len(f.tops)
+			p.Top[1] = len(f.tops)
 		default:
 			s.Skip()
 		}
@@ -228,24 +202,12 @@ func (f *frame) readTopObject() [2]int {
 				break
 			}
 			id := tokenID(key)
-			if lp := f.readLogprob(); id != unknownID {
+			if lp := s.Logprob(); id != unknownID {
 				f.tops = append(f.tops, engine.TopLogprob{ID: id, Logprob: lp})
 			}
 		}
 	}
 	return [2]int{start, len(f.tops)}
-}
-
-// readLogprob reads a number, or the null that stands for one JSON lacks.
-func (f *frame) readLogprob() float64 {
-	if f.scanner.Null() {
-		return engine.MissingLogprob
-	}
-	lp := f.scanner.Float()
-	if math.IsNaN(lp) || math.IsInf(lp, 0) || lp < engine.MissingLogprob {
-		return engine.MissingLogprob
-	}
-	return lp
 }
 
 // alignLogprobs makes one entry per id of what the event said. A position that
@@ -254,32 +216,25 @@ func (f *frame) readLogprob() float64 {
 func (f *frame) alignLogprobs(top int) {
 	if len(f.said) == 0 && len(f.tokens) == len(f.ids) {
 		for i := range f.tokens {
-			p := saidLogprob{id: f.tokens[i], logprob: engine.MissingLogprob}
+			p := jsonframe.Position{ID: f.tokens[i], Logprob: engine.MissingLogprob}
 			if i < len(f.values) {
-				p.logprob = f.values[i]
+				p.Logprob = f.values[i]
 			}
 			if i < len(f.top) {
-				p.top = f.top[i]
+				p.Top = f.top[i]
 			}
 			f.said = append(f.said, p)
 		}
 	}
 	for i, id := range f.ids {
 		entry := engine.TokenLogprob{ID: id, Logprob: engine.MissingLogprob}
-		if len(f.said) == len(f.ids) && (f.said[i].id == id || f.said[i].id == unknownID) {
+		if len(f.said) == len(f.ids) && (f.said[i].ID == id || f.said[i].ID == unknownID) {
 			p := f.said[i]
-			entry.Logprob = p.logprob
-			entry.Top = best(f.tops[p.top[0]:p.top[1]:p.top[1]], top)
+			entry.Logprob = p.Logprob
+			entry.Top = jsonframe.Best(f.tops[p.Top[0]:p.Top[1]:p.Top[1]], top)
 		}
 		f.logprobs = append(f.logprobs, entry)
 	}
-}
-
-// best sorts the alternatives and cuts them to n: the engine adds the sampled
-// token to them where it is not among the most likely.
-func best(tops []engine.TopLogprob, n int) []engine.TopLogprob {
-	slices.SortStableFunc(tops, func(a, b engine.TopLogprob) int { return cmp.Compare(b.Logprob, a.Logprob) })
-	return tops[:min(n, len(tops))]
 }
 
 var tokenIDPrefix = []byte("token_id:")

@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"backend":   {"engine", "tokenizer"},
 	"tracing":   {"engine"},
 
-	"engine/frame":      {},
+	"engine/frame":      {"engine"},
 	"engine/transport":  {"engine", "sse"},
 	"engine/vllm":       {"engine", "sse", "engine/frame", "engine/transport"},
 	"engine/llamacpp":   {"engine", "sse", "engine/frame", "engine/transport"},
