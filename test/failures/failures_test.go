@@ -23,6 +23,7 @@ import (
 
 	"baton/engine/sim"
 	"baton/model"
+	"baton/test/harness"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/failures.md")
@@ -31,20 +32,15 @@ var models *model.Set
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	dir, err := os.MkdirTemp("", "baton-failures-")
-	if err == nil {
-		err = sim.WriteModel(dir)
-	}
-	if err == nil {
-		models, err = model.NewSet(model.Options{Paths: map[string]string{sim.DefaultModelName: dir}})
-	}
-	if err != nil {
+	var remove func()
+	var err error
+	if models, remove, err = harness.SimModels(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	log.SetOutput(io.Discard) // net/http's own words about what hostile workers send
 	code := m.Run()
-	os.RemoveAll(dir)
+	remove()
 	os.Exit(code)
 }
 

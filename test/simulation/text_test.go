@@ -26,6 +26,7 @@ import (
 	"baton/model"
 	"baton/preprocess"
 	"baton/router"
+	"baton/test/harness"
 )
 
 var (
@@ -37,19 +38,14 @@ var models *model.Set
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	dir, err := os.MkdirTemp("", "baton-sim-")
-	if err == nil {
-		err = sim.WriteModel(dir)
-	}
-	if err == nil {
-		models, err = model.NewSet(model.Options{Paths: map[string]string{sim.DefaultModelName: dir}})
-	}
-	if err != nil {
+	var remove func()
+	var err error
+	if models, remove, err = harness.SimModels(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
-	os.RemoveAll(dir)
+	remove()
 	os.Exit(code)
 }
 
