@@ -371,6 +371,27 @@ func TestGapAndRecord(t *testing.T) {
 	})
 }
 
+// A request that was moved before its first token has no gap between tokens.
+func TestGapLiesBetweenTokens(t *testing.T) {
+	for _, tc := range []struct{ delivered, gaps int }{{0, 0}, {2, 1}} {
+		s := &scripted{prompt: 3, eosAt: -1, steps: []step{{worker: "a", tokens: tc.delivered, fail: engine.Disconnected}, {worker: "b", tokens: -1}}}
+		op, reg := newOperator(s, Config{Limit: 1})
+		op.AddModel("m")
+		collect(op.Generate(t.Context(), request(4)))
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "test_model_migration_gap_seconds" {
+				if n := f.GetMetric()[0].GetHistogram().GetSampleCount(); n != uint64(tc.gaps) {
+					t.Errorf("after %d tokens: %d gaps, want %d", tc.delivered, n, tc.gaps)
+				}
+			}
+		}
+	}
+}
+
 func TestNoAllocationPerToken(t *testing.T) {
 	c := newContinuation(request(1<<20), Config{Limit: 3})
 	ids := []engine.TokenID{5}

@@ -255,6 +255,22 @@ func TestMovedRequestsAreSpread(t *testing.T) {
 	})
 }
 
+func TestModelsDoNotWaitForEachOther(t *testing.T) {
+	cfg := testConfig
+	cfg.MoveSpacing = 20 * time.Millisecond
+	newRig(t, 1, cfg, func(t *testing.T, r *rig) {
+		now := time.Now()
+		for _, want := range []struct {
+			model string
+			after time.Duration
+		}{{"a", 0}, {"a", 10 * time.Millisecond}, {"a", 20 * time.Millisecond}, {"b", 0}} {
+			if after := r.pace(want.model, now, 2).Sub(now); after != want.after {
+				t.Errorf("model %s starts after %v, want %v", want.model, after, want.after)
+			}
+		}
+	})
+}
+
 // A death counts against a request only if the worker is really gone, and the
 // ones before it are.
 func TestGone(t *testing.T) {

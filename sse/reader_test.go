@@ -86,7 +86,7 @@ func TestReaderLimits(t *testing.T) {
 			"byte by byte": iotest.OneByteReader(strings.NewReader(test.stream)),
 		} {
 			r := NewReader(src)
-			r.limit = limit
+			r.LimitEvent(limit)
 			_, err := readAll(r)
 			if got := !errors.Is(err, ErrTooLong); got != test.ok {
 				t.Errorf("%s %q: err %v, want too long: %v", name, test.stream, err, !test.ok)

@@ -91,6 +91,7 @@ func TestSeam(t *testing.T) {
 		{"a stop id", []enginetest.Reply{rocket}, func(r *engine.Request) { r.Stop.TokenIDs = ids(218) }, ids(218), engine.FinishStop, 0},
 		{"min_tokens", []enginetest.Reply{rocket, reply(partialEvent("x", ids(7), 1), finalEvent("limit", 1)), rest}, func(r *engine.Request) { r.Stop.MinTokens = 2 }, ids(218, 7, 7, 2), engine.FinishStop, 0},
 		{"another character", []enginetest.Reply{reply(partialEvent(" x", ids(7), 1), finalEvent("eos", 1))}, nil, nil, "", engine.ProtocolError},
+		{"the bytes are the client's own", []enginetest.Reply{reply(partialEvent(" x", ids(7), 1), finalEvent("eos", 1))}, func(r *engine.Request) { r.Carried = 0 }, nil, "", engine.InvalidRequest},
 		{"our grammar is refused", []enginetest.Reply{{Status: 400, Pieces: []string{errorObject(400, "failed to parse grammar")}}}, nil, nil, "", engine.ProtocolError},
 		{"the prompt is too long", []enginetest.Reply{{Status: 400, Pieces: []string{errorObject(400, "too long")}}}, nil, nil, "", engine.InvalidRequest},
 		{"dies in the character", []enginetest.Reply{{End: enginetest.Cut}}, nil, nil, "", engine.Disconnected},

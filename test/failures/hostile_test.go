@@ -18,10 +18,10 @@ import (
 	"baton/engine/sim"
 )
 
-// What may be read of a worker's nonsense. An event is bounded by 64 MiB, because
-// engines repeat the prompt in one; the headers by far less.
+// What may be read of a worker's nonsense. An event is bounded by 1 MiB and the
+// prompt, which engines repeat in one; the headers by far less.
 const (
-	maxNonsense  = 66 << 20 // an event, and what is on its way
+	maxNonsense  = 3 << 20 // an event, and what is on its way
 	maxAllocated = 4 * maxNonsense
 )
 
@@ -225,6 +225,7 @@ func (f *failure) bounded(t *testing.T, run func() observation) observation {
 	if f.hostile == nil {
 		return run()
 	}
+	bomb() // making it takes more memory than it may take
 	written.Store(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
