@@ -11,6 +11,9 @@ const (
 	abortPath = "/inference/v1/abort_requests"
 	// abortTimeout bounds the word to a server that may be stuck.
 	abortTimeout = 2 * time.Second
+	// abortGather is how long ids gather before they are told: requests are mostly
+	// left together, and their own connections are to be closed first.
+	abortGather = 10 * time.Millisecond
 	// maxAborts is how many requests wait to be named. Of those beyond it the engine
 	// learns from their closed connections only.
 	maxAborts = 4096
@@ -34,7 +37,7 @@ func (c *Client) abort(requestID string) {
 	}
 	if !c.aborts.sending {
 		c.aborts.sending = true
-		go c.sendAborts()
+		time.AfterFunc(abortGather, c.sendAborts)
 	}
 }
 
