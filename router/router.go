@@ -14,8 +14,9 @@ import (
 
 // A Spec names a worker before anything is known of it.
 type Spec struct {
-	ID  string // host:port, with -N where that is not unique
-	URL string // http://host:port
+	ID   string // host:port, with -N where that is not unique
+	URL  string // http://host:port
+	Kind string // the engine, as stated; "" = the worker is asked
 }
 
 // A Worker is what Attach found behind a Spec.

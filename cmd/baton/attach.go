@@ -18,7 +18,6 @@ import (
 // An attacher finds out what is behind a worker's address: which engine, which
 // models, and what the frontend must know in order to tokenize for them.
 type attacher struct {
-	kinds          map[string]string // by worker id, as stated; "" = not stated
 	connectTimeout time.Duration
 	models         *model.Set
 	groups         *groups
@@ -35,8 +34,7 @@ type attacher struct {
 }
 
 func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attacher {
-	a := &attacher{
-		kinds:          make(map[string]string),
+	return &attacher{
 		connectTimeout: cfg.ConnectTimeout,
 		models:         models,
 		groups:         newGroups(log),
@@ -47,10 +45,6 @@ func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attach
 		links:          make(map[string]*transport.Link),
 		warned:         make(map[string]string),
 	}
-	for _, w := range cfg.Workers {
-		a.kinds[w.ID] = w.Kind
-	}
-	return a
 }
 
 // checkingStart returns run, which calls attach, such that it ends with an error
@@ -111,7 +105,7 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 		return nil, err
 	}
 	link.Close() // what is kept leads to a worker that may be gone
-	client, info, err := identify(ctx, link, a.kinds[spec.ID])
+	client, info, err := identify(ctx, link, spec.Kind)
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,30 @@ func attachTo(t *testing.T, h http.Handler, opts model.Options) (w *router.Worke
 	return w, names, out.String(), err
 }
 
+// The kind that a flag states reaches the worker's client.
+func TestAttachTakesTheStatedKind(t *testing.T) {
+	nameless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" {
+			http.NotFound(w, r)
+			return
+		}
+		io.WriteString(w, `{"object":"list","data":[{"id":"m","object":"model","owned_by":"me","max_model_len":64}]}`)
+	}))
+	defer nameless.Close()
+	models, err := model.NewSet(model.Options{Paths: map[string]string{"": modelFolder(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, fails := range map[string]bool{"": true, config.KindVLLM: false} {
+		cfg := &config.Serve{Workers: []config.Worker{{ID: "w:1", URL: nameless.URL, Kind: kind}}}
+		a := newAttacher(cfg, models, slog.New(slog.DiscardHandler))
+		a.onModel = func(string) {}
+		if _, err := a.attach(t.Context(), specs(cfg)[0]); (err != nil) != fails {
+			t.Errorf("kind %q: %v", kind, err)
+		}
+	}
+}
+
 func TestAttach(t *testing.T) {
 	dir := modelFolder(t)
 	for _, kind := range []string{sim.KindVLLM, sim.KindLlamaCPP} {

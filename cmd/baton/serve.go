@@ -164,7 +164,7 @@ func byName(list []config.Named) map[string]string {
 func specs(cfg *config.Serve) []router.Spec {
 	var specs []router.Spec
 	for _, w := range cfg.Workers {
-		specs = append(specs, router.Spec{ID: w.ID, URL: w.URL})
+		specs = append(specs, router.Spec{ID: w.ID, URL: w.URL, Kind: w.Kind})
 	}
 	return specs
 }
