@@ -191,8 +191,11 @@ type Client interface {
 	// worker has no such endpoint, or does not answer it with ids.
 	Tokenize(ctx context.Context, model, text string) (ids []TokenID, ok bool, err error)
 
+	// Parameters says what this worker makes of each parameter. A Probe may
+	// change it, because versions differ.
+	Parameters() Parameters
 	// Unsupported returns the public name of the first parameter of req that
-	// this engine cannot honour, or "".
+	// this worker cannot honour, or "": what Parameters says, and combinations.
 	Unsupported(req *Request) string
 }
 

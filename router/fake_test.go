@@ -68,6 +68,8 @@ func (f *fakeWorker) Tokenize(context.Context, string, string) ([]engine.TokenID
 	return nil, false, nil
 }
 
+func (f *fakeWorker) Parameters() engine.Parameters { return nil }
+
 func (f *fakeWorker) Unsupported(*engine.Request) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -52,13 +52,14 @@ func New(link *transport.Link, opts Options) *Client {
 // Kind returns "llamacpp".
 func (c *Client) Kind() string { return engine.LlamaCPP }
 
+// Parameters implements engine.Client.
+func (c *Client) Parameters() engine.Parameters { return Parameters }
+
 // Unsupported implements engine.Client.
 func (c *Client) Unsupported(req *engine.Request) string {
-	switch {
-	case req.CacheSalt != "":
-		return "cache_salt"
-	case req.Priority != 0:
-		return "priority"
+	switch name := Parameters.Unsupported(req); {
+	case name != "":
+		return name
 	case req.Stop.IgnoreEOS && slices.ContainsFunc(req.Stop.TokenIDs, func(id engine.TokenID) bool { return slices.Contains(req.Stop.EOS, id) }):
 		return "stop_token_ids" // ignore_eos keeps the engine from ever choosing that id
 	}

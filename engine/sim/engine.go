@@ -415,5 +415,8 @@ func (e *Engine) SetHealth(err error) {
 	e.health = err
 }
 
+// Parameters implements engine.Client: all of them are exact.
+func (e *Engine) Parameters() engine.Parameters { return nil }
+
 // Unsupported implements engine.Client.
 func (e *Engine) Unsupported(*engine.Request) string { return "" }

@@ -35,8 +35,11 @@ func New(link *transport.Link) *Client { return &Client{link: link} }
 // Kind returns "vllm".
 func (c *Client) Kind() string { return engine.VLLM }
 
-// Unsupported returns "": vLLM has all parameters of a Request.
-func (c *Client) Unsupported(*engine.Request) string { return "" }
+// Parameters implements engine.Client: vLLM has all parameters of a Request.
+func (c *Client) Parameters() engine.Parameters { return Parameters }
+
+// Unsupported implements engine.Client.
+func (c *Client) Unsupported(req *engine.Request) string { return Parameters.Unsupported(req) }
 
 // Generate implements engine.Engine.
 func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Stream {
