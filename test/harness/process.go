@@ -24,7 +24,14 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
+// BinaryVar names an environment variable with the path of a baton that was built
+// before, for tests that run where nothing can be built.
+const BinaryVar = "BATON_TEST_BINARY"
+
 var build = sync.OnceValues(func() (string, error) {
+	if bin := os.Getenv(BinaryVar); bin != "" {
+		return bin, nil
+	}
 	dir, err := os.MkdirTemp("", "baton-test-")
 	if err != nil {
 		return "", err
@@ -82,6 +89,9 @@ func (p *Process) Kill() {
 
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Pid is the process's number.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.done }
