@@ -84,6 +84,16 @@ func (p Parameters) Drift(to Parameters, req *Request) []Parameter {
 	})
 }
 
+// Differences lists the parameters that workers with p and workers with other
+// both have and do not understand alike: an answer that uses one of them and moves
+// between the two goes on under another rule.
+func (p Parameters) Differences(other Parameters) []Parameter {
+	return slices.DeleteFunc(slices.Clone(AllParameters), func(name Parameter) bool {
+		a, b := p[name], other[name]
+		return a.Fidelity == Unsupported || b.Fidelity == Unsupported || a.Meaning == b.Meaning
+	})
+}
+
 // Uses reports whether req asks for something by the parameter: it is set, and
 // not to the value that switches it off. A seed says nothing of a greedy answer.
 func (r *Request) Uses(name Parameter) bool {

@@ -55,3 +55,11 @@ func TestUnsupportedAndDrift(t *testing.T) {
 		}
 	}
 }
+
+func TestDifferences(t *testing.T) {
+	a := Parameters{PresencePenalty: {Fidelity: Compensated, Meaning: "output"}, Seed: {Meaning: "a"}, CacheSalt: {Meaning: "a"}}
+	b := Parameters{PresencePenalty: {Meaning: "output"}, Seed: {Meaning: "b"}, CacheSalt: {Fidelity: Unsupported}}
+	if got := a.Differences(b); !slices.Equal(got, []Parameter{Seed}) || !slices.Equal(b.Differences(a), got) {
+		t.Errorf("differences %v and %v, want the seed", got, b.Differences(a))
+	}
+}

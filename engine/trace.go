@@ -55,6 +55,9 @@ type Attempt struct {
 	Tokens   int       // ids that it delivered
 	Err      *Error    // how it failed; nil while it runs and after a success
 
+	// Parameters is what the worker makes of each parameter.
+	Parameters Parameters
+
 	// Set if the request was moved to this attempt (a refused request that
 	// goes on to the next worker was not moved).
 	Migration MigrationType

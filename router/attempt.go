@@ -64,6 +64,7 @@ func (a *attempt) run(ctx context.Context, yield func(engine.Delta, error) bool)
 func (a *attempt) stream(ctx context.Context, yield func(engine.Delta, error) bool) *engine.Error {
 	a.ctx, a.yield, a.vocab = ctx, yield, a.req.VocabSize
 	a.trace = a.req.Trace.Begin(a.req.ID, a.w.spec.ID)
+	a.trace.Parameters = a.client.Parameters()
 	a.watch.begin(a)
 	defer func() {
 		a.watch.stop()

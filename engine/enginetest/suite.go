@@ -73,6 +73,7 @@ func Run(t *testing.T, newClient NewClient, d Dialect) {
 	t.Run("caller's end", s.callersEnd)
 	t.Run("silence", s.silence)
 	t.Run("request headers", s.requestHeaders)
+	t.Run("parameters", s.parameters)
 	t.Run("lifetime of slices", s.lifetime)
 }
 

@@ -1,13 +1,20 @@
 package llamacpp
 
-import "baton/engine"
+import (
+	"strconv"
+
+	"baton/engine"
+)
+
+// counted are the tokens over which all three penalties count.
+var counted = "the last " + strconv.Itoa(penaltyWindow) + " tokens, prompt included"
 
 // Parameters is what llama.cpp makes of the parameters of a request.
 var Parameters = engine.Parameters{
-	engine.RepetitionPenalty: {Meaning: "prompt and output"},
-	engine.PresencePenalty:   {Meaning: "prompt and output"},
-	engine.FrequencyPenalty:  {Meaning: "prompt and output"},
-	engine.Seed: {Fidelity: engine.Redrawn, Meaning: "llamacpp",
+	engine.RepetitionPenalty: {Meaning: counted},
+	engine.PresencePenalty:   {Meaning: counted},
+	engine.FrequencyPenalty:  {Meaning: counted},
+	engine.Seed: {Fidelity: engine.Redrawn, Meaning: "llama.cpp's generator",
 		Note: "another seed is derived from it, so that the first draws are not those of the first attempt again"},
 	engine.MinTokens: {Note: "asked for in two halves, the first without an end"},
 	engine.IgnoreEOS: {Meaning: "end ids are never chosen", Note: "not together with an end id among stop_token_ids"},

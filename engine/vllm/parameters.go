@@ -9,7 +9,7 @@ var Parameters = engine.Parameters{
 		Note: "by a bias, until a token of before the move comes again: then it counts twice"},
 	engine.FrequencyPenalty: {Fidelity: engine.Compensated, Meaning: "output",
 		Note: "by a bias: exact, but for the clamp to ±100 and with a repetition_penalty, which scales a biased token"},
-	engine.Seed: {Fidelity: engine.Redrawn, Meaning: "vllm",
+	engine.Seed: {Fidelity: engine.Redrawn, Meaning: "vLLM's generator",
 		Note: "kept: the same answer where the engine keys its noise by position, which cannot be told from outside"},
 	engine.IgnoreEOS: {Meaning: "end ids are written"},
 }
