@@ -174,6 +174,7 @@ func (r *Router) end(a *attempt) {
 	defer r.mu.Unlock()
 	w, failure, now := a.w, a.failure, time.Now()
 	w.inFlight--
+	r.left(w)
 	delete(w.streams, &a.watch)
 	if a.finished && w.epoch == a.epoch {
 		w.step = 0

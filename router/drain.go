@@ -24,30 +24,46 @@ func (r *Router) Drain(id string) (running int, ok bool) {
 	if w == nil {
 		return 0, false
 	}
-	if !w.draining {
-		w.draining = true
-		w.giveUpAt.Store(time.Now().Add(r.cfg.DrainTimeout).UnixNano())
+	if !w.drained {
+		w.drained = true
+		r.settle(w)
 		r.log.Info("worker is drained", "worker", id, "in_flight", w.inFlight, "streams_may_run_ms", r.cfg.DrainTimeout.Milliseconds())
 	}
 	return w.inFlight, true
 }
 
 // Undrain brings a drained worker back into rotation. It returns how many
-// requests still run there, and false if there is no such worker.
+// requests still run there, and false if there is no such worker, or none for long
+// any more because it is being removed.
 func (r *Router) Undrain(id string) (running int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.worker(id)
-	if w == nil {
+	if w == nil || w.removed {
 		return 0, false
 	}
-	if w.draining {
-		w.draining = false
-		w.giveUpAt.Store(0)
+	if w.drained {
+		w.drained = false
+		r.settle(w)
 		r.log.Info("worker is no longer drained", "worker", id, "in_flight", w.inFlight)
-		r.signal()
 	}
 	return w.inFlight, true
+}
+
+// settle puts in force what an operator and SetWorkers want of w: it is draining as
+// long as one of them has it so. r.mu is held.
+func (r *Router) settle(w *worker) {
+	draining := w.drained || w.removed
+	if draining == w.draining {
+		return
+	}
+	w.draining = draining
+	if !draining {
+		w.giveUpAt.Store(0)
+		r.signal()
+		return
+	}
+	w.giveUpAt.Store(time.Now().Add(r.cfg.DrainTimeout).UnixNano())
 }
 
 // worker returns the worker with this id, or nil. r.mu is held.

@@ -52,6 +52,10 @@ type Config struct {
 	DrainTimeout      time.Duration // how long the streams of a drained worker may still run there
 	MoveSpacing       time.Duration // between two starts of moved requests on one worker; 0 = none
 
+	// Forget is called when a worker that SetWorkers names no longer is gone for good,
+	// after the last Attach of it has returned; nil = nobody wants to know.
+	Forget func(workerID string)
+
 	// Dial opens the connection of a look; nil = a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -65,11 +69,12 @@ type Router struct {
 	rnd    func(n int) int
 
 	mu      sync.Mutex // guards what follows, and the fields of worker that say so
-	workers []*worker  // in the order of their specs
+	workers []*worker  // in the order of their specs; then those that are being removed
 	table   *table     // which worker serves what; immutable, replaced as a whole
 	changed chan struct{}
-	turns   uint64 // numbers the choices of the policy
-	probes  uint64 // numbers the ids of probes
+	added   chan struct{} // tells Run of workers that nobody tends; holds one signal
+	turns   uint64        // numbers the choices of the policy
+	probes  uint64        // numbers the ids of probes
 
 	nextMove map[string]time.Time // by model: when its next moved request may start
 }
@@ -87,10 +92,8 @@ func New(specs []Spec, attach Attach, cfg Config, log *slog.Logger, reg promethe
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = defaultLookTimeout
 	}
-	r := &Router{attach: attach, cfg: cfg, log: log, rnd: rnd, changed: make(chan struct{}), nextMove: make(map[string]time.Time)}
-	for _, spec := range specs {
-		r.workers = append(r.workers, newWorker(spec))
-	}
+	r := &Router{attach: attach, cfg: cfg, log: log, rnd: rnd, changed: make(chan struct{}), added: make(chan struct{}, 1), nextMove: make(map[string]time.Time)}
+	r.name(specs)
 	r.table = buildTable(nil, r.workers, time.Now())
 	reg.MustRegister(newCollector(r, namespace))
 	return r

@@ -137,6 +137,7 @@ func TestMetrics(t *testing.T) {
 test_router_workers{state="draining"} 0
 test_router_workers{state="inhibited"} 1
 test_router_workers{state="ready"} 1
+test_router_workers{state="removing"} 0
 test_router_workers{state="starting"} 0
 test_router_workers{state="suspect"} 0
 # HELP test_worker_state 1 for the state that the worker is in, else 0.
@@ -147,6 +148,8 @@ test_worker_state{state="inhibited",worker="w1"} 1
 test_worker_state{state="inhibited",worker="w2"} 0
 test_worker_state{state="ready",worker="w1"} 0
 test_worker_state{state="ready",worker="w2"} 1
+test_worker_state{state="removing",worker="w1"} 0
+test_worker_state{state="removing",worker="w2"} 0
 test_worker_state{state="starting",worker="w1"} 0
 test_worker_state{state="starting",worker="w2"} 0
 test_worker_state{state="suspect",worker="w1"} 0

@@ -19,7 +19,7 @@ type WorkerStatus struct {
 	ID, URL  string
 	Kind     string   // the engine's name; "" until attached
 	Models   []string // public names
-	State    string   // starting, ready, suspect, inhibited, draining
+	State    string   // starting, ready, suspect, inhibited, draining, removing
 	Reason   string   // why it is not asked now; "" if it is
 	InFlight int      // requests running there now
 }

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"baton/engine"
 )
@@ -33,21 +32,40 @@ const (
 	never = time.Duration(-1)
 )
 
-// Run attaches the workers, keeps looking whether they are well, and brings
-// inhibited ones back. It returns nil when ctx ends, after all it started has.
+// Run attaches the workers, also those that come later, keeps looking whether they
+// are well, brings inhibited ones back, and forgets those that are removed. It
+// returns nil when ctx ends, after all it started has.
 func (r *Router) Run(ctx context.Context) error {
-	var all errgroup.Group
-	for _, w := range r.workers {
-		all.Go(func() error {
-			r.tend(ctx, w)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		for _, w := range r.untended() {
+			all.Go(func() { r.tend(ctx, w) })
+		}
+		select {
+		case <-ctx.Done():
 			return nil
-		})
+		case <-r.added:
+		}
 	}
-	return all.Wait()
 }
 
-// tend visits one worker whenever something is due.
+// tend looks after one worker until ctx ends or the worker is forgotten.
 func (r *Router) tend(ctx context.Context, w *worker) {
+	for ctx.Err() == nil && !r.forget(w) {
+		r.visits(ctx, w)
+	}
+}
+
+// visits visits one worker whenever something is due, until ctx ends or the worker
+// may be forgotten.
+func (r *Router) visits(ctx context.Context, w *worker) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r.mu.Lock()
+	w.stop = stop
+	r.left(w)
+	r.mu.Unlock()
 	t := tender{r: r, w: w}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -61,6 +79,7 @@ func (r *Router) tend(ctx context.Context, w *worker) {
 		case <-timer.C:
 			wait = t.visit(ctx)
 		}
+		wait = t.r.lingers(w, wait)
 		if timer.Stop(); wait != never {
 			timer.Reset(wait)
 		}
@@ -244,8 +263,7 @@ func (r *Router) attachNow(ctx context.Context, w *worker) error {
 	}
 	if changed || w.lost || !w.up.Info.Equal(up.Info) {
 		w.up, w.lost = up, false
-		r.table = buildTable(r.table, r.workers, time.Now())
-		r.signal()
+		r.rebuild()
 	}
 	w.attachErr = ""
 	return nil

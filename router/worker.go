@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -70,9 +71,14 @@ type worker struct {
 	looking  bool      // one look at a time
 	lookedAt time.Time // when the last one ended
 
-	draining bool         // by an operator, until undrained
-	giveUpAt atomic.Int64 // when its streams are to move away, in Unix nanoseconds; 0 = it is not drained
+	drained  bool         // by an operator, until undrained
+	removed  bool         // SetWorkers names it no longer; it is forgotten when nothing runs there
+	draining bool         // one of the two: no new requests
+	giveUpAt atomic.Int64 // when its streams are to move away, in Unix nanoseconds; 0 = it is not draining
 	gaveUp   time.Time    // when the last one did
+
+	tended bool               // Run has a goroutine for it
+	stop   context.CancelFunc // ends the visits of that goroutine
 
 	probesGood, probesBad uint64
 	badInARow             int
@@ -129,12 +135,15 @@ const (
 	stateSuspect   = "suspect"   // the inhibition is over, one request goes first
 	stateInhibited = "inhibited" // kept out of rotation
 	stateDraining  = "draining"  // taken out of rotation by an operator
+	stateRemoving  = "removing"  // no longer among the workers, but requests run there
 )
 
-var allStates = [...]string{stateStarting, stateReady, stateSuspect, stateInhibited, stateDraining}
+var allStates = [...]string{stateStarting, stateReady, stateSuspect, stateInhibited, stateDraining, stateRemoving}
 
 func (w *worker) state(now time.Time) string {
 	switch {
+	case w.removed:
+		return stateRemoving
 	case w.draining:
 		return stateDraining
 	case w.up == nil:
@@ -150,6 +159,8 @@ func (w *worker) state(now time.Time) string {
 // reason says in one sentence why w is not asked, "" if it is.
 func (w *worker) reason(now time.Time) string {
 	switch w.state(now) {
+	case stateRemoving:
+		return "no longer among the workers; it is forgotten when nothing runs there"
 	case stateDraining:
 		return "drained by an operator"
 	case stateStarting:
