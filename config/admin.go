@@ -27,7 +27,7 @@ const (
 // Its error is ErrHelp or a *UsageError.
 func LoadAdmin(command string, args []string, lookupEnv func(string) (string, bool)) (*Admin, error) {
 	c := newAdmin(command)
-	flags, operands := splitOperands(args)
+	flags, operands := splitOperands(c.settings, args)
 	if err := load(c.settings, flags, lookupEnv, nil); err != nil {
 		return nil, err
 	}
@@ -63,24 +63,6 @@ func newAdmin(command string) *Admin {
 }
 
 const defaultAdminAddress = "127.0.0.1:8001"
-
-// splitOperands separates what is no flag; every flag here has a value, except
-// the ones that ask for help.
-func splitOperands(args []string) (flags, operands []string) {
-	for len(args) > 0 {
-		arg := args[0]
-		args = args[1:]
-		if !strings.HasPrefix(arg, "-") {
-			operands = append(operands, arg)
-			continue
-		}
-		flags = append(flags, arg)
-		if arg != "--help" && arg != "-help" && arg != "-h" && !strings.Contains(arg, "=") && len(args) > 0 {
-			flags, args = append(flags, args[0]), args[1:]
-		}
-	}
-	return flags, operands
-}
 
 // reachable is where to connect to for an address to listen on.
 func reachable(address string) string {

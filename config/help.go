@@ -15,6 +15,9 @@ func DemoHelp(w io.Writer) error { return writeHelp(w, newDemo().settings) }
 // AdminHelp writes the flags of a command that talks to a running baton.
 func AdminHelp(w io.Writer, command string) error { return writeHelp(w, newAdmin(command).settings) }
 
+// ProbeHelp writes the flags of `baton probe` for a terminal.
+func ProbeHelp(w io.Writer) error { return writeHelp(w, newProbe().settings) }
+
 func writeHelp(w io.Writer, settings []*setting) error {
 	var b strings.Builder
 	for _, s := range settings {

@@ -14,6 +14,7 @@ When a worker dies, its running answers go on elsewhere, from the exact token.
   baton serve --worker URL ...      the frontend
   baton sim                         one simulated worker; with it, serve needs --model-path:
                                     baton sim --write-model DIR makes the folder
+  baton probe URL                   what one worker is, and whether serve can use it
   baton workers                     the workers of a running frontend
   baton drain ID                    take a worker out of rotation; baton undrain ID brings it back
   baton version
@@ -24,7 +25,7 @@ A first frontend for two workers, which may move each request three times:
   baton serve --worker http://10.0.0.1:8000 --worker http://10.0.0.2:8000 --migration-limit 3
 `
 
-const commands = "serve, demo, sim, workers, drain, undrain, version and help"
+const commands = "serve, demo, sim, probe, workers, drain, undrain, version and help"
 
 // runHelp explains baton, or one of its commands.
 func runHelp(args []string, w io.Writer) error {
@@ -42,6 +43,8 @@ func runHelp(args []string, w io.Writer) error {
 		return demoHelp(w)
 	case config.CommandDrain, config.CommandUndrain, config.CommandWorkers:
 		return operateHelp(command, w)
+	case config.CommandProbe:
+		return probeHelp(w)
 	case "sim":
 		return runSim([]string{"--help"}, w)
 	case "version", "help":
@@ -63,6 +66,14 @@ func demoHelp(w io.Writer) error {
 		"Starts workers and the frontend as real processes, streams one answer, kills the worker\n"+
 		"that writes it, and compares the text with the one that nothing happened to.\n\n")
 	return config.DemoHelp(w)
+}
+
+func probeHelp(w io.Writer) error {
+	io.WriteString(w, "baton probe [KIND=]URL [flags]\n\n"+
+		"Asks a worker all that serve would ask it, generates one token, and shows the answers\n"+
+		"together with a curl line for each request. The exit status is 0 if serve can use the\n"+
+		"worker; else one sentence says why not.\n\n")
+	return config.ProbeHelp(w)
 }
 
 // operateTexts explain the commands that talk to a running baton.

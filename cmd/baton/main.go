@@ -41,6 +41,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = runSim(args, stdout)
 	case config.CommandDrain, config.CommandUndrain, config.CommandWorkers:
 		err = runOperate(command, args, stdout)
+	case config.CommandProbe:
+		err = runProbe(args, stdout)
 	case "version", "--version", "-v":
 		err = noArguments("version", args, func() error { return printVersion(stdout) })
 	case "help", "--help", "-h", "-help":
