@@ -1,0 +1,44 @@
+package sglang
+
+import (
+	"maps"
+
+	"baton/engine"
+)
+
+// Parameters is what SGLang makes of the parameters of a request, on a server that
+// was started with all that they need.
+var Parameters = engine.Parameters{
+	engine.RepetitionPenalty: {Fidelity: engine.Forgotten, Meaning: "output",
+		Note: "tokens of before the move are not counted after it; at most 2"},
+	engine.PresencePenalty: {Fidelity: engine.Compensated, Meaning: "output",
+		Note: "by a bias, until a token of before the move comes again: then it counts twice"},
+	engine.FrequencyPenalty: {Fidelity: engine.Compensated, Meaning: "output",
+		Note: "by a bias: exact, but with a repetition_penalty, which scales the engine's part and not the bias"},
+	engine.Seed: {Meaning: "sglang",
+		Note: "only with --enable-deterministic-inference, which keys the noise by position: the same answer"},
+	engine.MinTokens: {Note: "not with --skip-tokenizer-init"},
+	engine.IgnoreEOS: {Meaning: "end ids are written"},
+	engine.Priority:  {Note: "only with --enable-priority-scheduling"},
+}
+
+// parametersOf is what a server with these settings makes of them.
+func parametersOf(s *settings) engine.Parameters {
+	p := maps.Clone(Parameters)
+	without := func(name engine.Parameter, note string) {
+		p[name] = engine.Support{Fidelity: engine.Unsupported, Note: note}
+	}
+	if !s.deterministic {
+		without(engine.Seed, "the server was started without --enable-deterministic-inference")
+	}
+	if !s.priorities {
+		without(engine.Priority, "the server was started without --enable-priority-scheduling")
+	}
+	if s.noTokenizer {
+		without(engine.MinTokens, "the server was started with --skip-tokenizer-init")
+	}
+	return p
+}
+
+// maxRepetitionPenalty is the largest that the server takes.
+const maxRepetitionPenalty = 2

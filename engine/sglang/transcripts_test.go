@@ -1,0 +1,41 @@
+package sglang
+
+import (
+	"strings"
+	"testing"
+
+	"baton/engine"
+	"baton/engine/enginetest"
+)
+
+// The transcripts are of SGLang 0.5.23.
+func TestTranscripts(t *testing.T) {
+	const stop, length = engine.FinishStop, engine.FinishLength
+	transcripts := []enginetest.Transcript{
+		{File: "generate-cumulative-limit.sse", IDs: 4, Finish: length},
+		{File: "generate-eos.sse", IDs: 4, Finish: stop},
+		{File: "generate-stop-id.sse", IDs: 3, Finish: stop},
+		{File: "generate-logprobs.sse", IDs: 2, Finish: length},
+		{File: "generate-utf8.sse", IDs: 6, Finish: length},
+		{File: "generate-min-tokens.sse", IDs: 6, Finish: length},
+		{File: "generate-ebnf.sse", IDs: 5, Finish: stop},
+		{File: "generate-max-0.sse", Finish: length},
+		{File: "generate-bad-topk.sse", IDs: 4, Finish: length}, // 0, which this version takes
+		{File: "generate-abort-endpoint.sse", IDs: 27, Err: engine.EngineError},
+		{File: "generate-bad-temperature.sse", Err: engine.InvalidRequest},
+		{File: "generate-duplicate-rid.sse", Err: engine.Overloaded},
+		{File: "generate-empty.sse", Err: engine.InvalidRequest},
+		{File: "generate-over-long.sse", Err: engine.InvalidRequest},
+		{File: "generate-prompt-plus-max-too-long.sse", Err: engine.InvalidRequest},
+		{File: "generate-two-grammars.sse", Err: engine.InvalidRequest},
+		{File: "generate-over-long.json", Status: 400, Err: engine.InvalidRequest},
+	}
+	enginetest.Replay(t, newClient, "testdata/transcripts", transcripts, func(file string) *engine.Request {
+		req := enginetest.NewRequest()
+		req.TokenIDs = req.TokenIDs[:2] // as in the recordings
+		if strings.Contains(file, "logprobs") {
+			req.Output = engine.OutputOptions{Logprobs: true, TopLogprobs: 2}
+		}
+		return req
+	})
+}
