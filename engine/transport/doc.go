@@ -2,7 +2,13 @@
 // per worker, which posts a request, hands out the streamed answer, and says in
 // the words of package engine what went wrong.
 //
-// It knows HTTP and nothing of any engine's dialect. What it takes care of:
+// It speaks HTTP/1.1 itself: the answer is read on the goroutine of whoever asked,
+// out of a connection that has no buffer of its own, so an open stream costs a
+// socket and a record. connection.go makes, keeps and closes connections,
+// request.go writes, head.go and framing.go read, link.go and response.go are what
+// engine clients see.
+//
+// It knows nothing of any engine's dialect. What it takes care of:
 //
 //   - the connection is really closed when an attempt is left, before the call
 //     returns, because that is what stops the work on the worker;

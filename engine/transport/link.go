@@ -1,7 +1,7 @@
 package transport
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -10,29 +10,22 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"baton/engine"
 )
 
 const (
-	// idleTimeout is how long a connection is kept for the next request.
-	// uvicorn and cpp-httplib close idle ones after about five seconds; leaving
-	// first avoids the race.
-	idleTimeout = 2 * time.Second
-
 	// staleWindow is how soon after sending a failure on a kept connection is
 	// taken for the worker having closed it before. A connection that dies later
 	// died under the request.
 	staleWindow = time.Second
 
-	maxIdleConns   = 1024
-	maxHeaderBytes = 64 << 10
-	maxProbeBytes  = 16 << 20 // vLLM's openapi.json is the largest answer to a probe
+	maxProbeBytes = 16 << 20 // vLLM's openapi.json is the largest answer to a probe
 )
 
 // Options describe the way to one worker.
@@ -63,8 +56,14 @@ type Link struct {
 	base     string // without a trailing slash
 	workerID string
 	apiKey   func() string
-	kept     *http.Transport // keeps connections
-	fresh    *http.Transport // a new connection for every request
+
+	dial           func(ctx context.Context, network, address string) (net.Conn, error)
+	connectTimeout time.Duration
+	address        string      // to dial
+	host           string      // as the worker is told
+	prefix         string      // of every path
+	tls            *tls.Config // nil = plain
+	idle           idleConns
 
 	keysMu   sync.Mutex // guards sentKeys
 	sentKeys []string
@@ -80,49 +79,45 @@ func New(opts Options) (*Link, error) {
 		return nil, fmt.Errorf("worker address %q: want http://host:port", opts.URL)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("worker address http://%s: user, query and fragment have no meaning here", u.Host)
+	case !isASCII(u.Host):
+		return nil, fmt.Errorf("worker address %q: write the host's name in its ASCII form, xn--", opts.URL)
 	}
 	l := &Link{
-		base:     strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"),
-		workerID: opts.WorkerID,
-		apiKey:   opts.APIKey,
+		base:           strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"),
+		workerID:       cmp.Or(opts.WorkerID, u.Host),
+		apiKey:         opts.APIKey,
+		dial:           opts.DialContext,
+		connectTimeout: opts.ConnectTimeout,
+		address:        net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])),
+		host:           withoutZone(u.Host),
+		prefix:         strings.TrimRight(u.EscapedPath(), "/"),
 	}
-	if l.workerID == "" {
-		l.workerID = u.Host
+	if l.dial == nil {
+		l.dial = (&net.Dialer{}).DialContext
 	}
-	l.kept = newTransport(opts)
-	l.fresh = newTransport(opts)
-	l.fresh.DisableKeepAlives = true
+	if u.Scheme == "https" {
+		l.tls = opts.TLS.Clone()
+		if l.tls == nil {
+			l.tls = &tls.Config{}
+		}
+		l.tls.NextProtos = nil // HTTP/1.1 is what is spoken here
+		l.tls.ServerName = cmp.Or(l.tls.ServerName, u.Hostname())
+	}
 	return l, nil
 }
 
-// newTransport returns a plain HTTP/1.1 transport. There is no proxy: a worker
-// URL names one process, and whatever answers in its place would not be it.
-func newTransport(opts Options) *http.Transport {
-	return &http.Transport{
-		DialContext:            dialer(opts),
-		TLSClientConfig:        opts.TLS,
-		TLSHandshakeTimeout:    opts.ConnectTimeout,
-		DisableCompression:     true,
-		IdleConnTimeout:        idleTimeout,
-		MaxIdleConns:           maxIdleConns,
-		MaxIdleConnsPerHost:    maxIdleConns,
-		MaxResponseHeaderBytes: maxHeaderBytes,
-	}
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c >= utf8.RuneSelf })
 }
 
-func dialer(opts Options) func(context.Context, string, string) (net.Conn, error) {
-	dial := opts.DialContext
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+// withoutZone takes the zone, which means something on this machine only, out of
+// an IPv6 address in brackets.
+func withoutZone(host string) string {
+	zone, end := strings.LastIndexByte(host, '%'), strings.LastIndexByte(host, ']')
+	if strings.HasPrefix(host, "[") && 0 < zone && zone < end {
+		return host[:zone] + host[end:]
 	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if opts.ConnectTimeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, opts.ConnectTimeout)
-			defer cancel()
-		}
-		return dial(ctx, network, address)
-	}
+	return host
 }
 
 // WorkerID is the worker's name in errors.
@@ -132,7 +127,7 @@ func (l *Link) WorkerID() string { return l.workerID }
 func (l *Link) URL() string { return l.base }
 
 // Close gives up the connections that are kept. Running answers go on.
-func (l *Link) Close() { l.kept.CloseIdleConnections() }
+func (l *Link) Close() { l.idle.closeAll() }
 
 // Post sends a JSON body to path and returns the answer as soon as its headers
 // are there, whatever its status. The caller ends it with Finish or Abort.
@@ -140,18 +135,14 @@ func (l *Link) Close() { l.kept.CloseIdleConnections() }
 // If a kept connection turns out to be dead before a byte of the answer, the
 // request is sent once more on a fresh one. The error is an *engine.Error.
 func (l *Link) Post(ctx context.Context, path, requestID string, body []byte) (*Response, error) {
-	header := l.header()
-	header.Set("Content-Type", "application/json")
-	if requestID != "" {
-		header.Set("X-Request-Id", requestID)
-	}
+	fields := [...]string{"Content-Type", "application/json", "X-Request-Id", requestID}
 	sent := time.Now()
-	resp, err := l.send(ctx, l.kept, http.MethodPost, path, header, body)
+	resp, err := l.send(ctx, false, http.MethodPost, path, body, fields[:]...)
 	var lost *lostError
 	if err == nil || !errors.As(err, &lost) || !lost.stale || time.Since(sent) > staleWindow {
 		return resp, err
 	}
-	again, err2 := l.send(ctx, l.fresh, http.MethodPost, path, header, body)
+	again, err2 := l.send(ctx, true, http.MethodPost, path, body, fields[:]...)
 	if e := engine.AsError(err2); err2 != nil && (e.Kind == engine.CannotConnect || e.Kind == engine.ConnectionTimeout) {
 		// Nobody can tell any more whether the request was running when the
 		// first connection died. Saying that it was is the careful answer: a
@@ -164,7 +155,7 @@ func (l *Link) Post(ctx context.Context, path, requestID string, body []byte) (*
 // Get returns the body of a small document, such as the answer to a probe. An
 // answer other than 200 is an error as StatusError makes it.
 func (l *Link) Get(ctx context.Context, path string) ([]byte, error) {
-	resp, err := l.send(ctx, l.kept, http.MethodGet, path, l.header(), nil)
+	resp, err := l.send(ctx, false, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -201,48 +192,46 @@ func (r *Response) document(what string) ([]byte, error) {
 	return body, nil
 }
 
-func (l *Link) header() http.Header {
-	header := http.Header{"User-Agent": {"baton"}}
+// bearer is the value of Authorization; "" = none.
+func (l *Link) bearer() string {
 	if l.apiKey != nil {
 		if key := l.apiKey(); key != "" {
 			l.noteKey(key)
-			header.Set("Authorization", "Bearer "+key)
+			return "Bearer " + key
 		}
 	}
-	return header
+	return ""
 }
 
-// send makes one round trip and classifies its failure.
-func (l *Link) send(ctx context.Context, via *http.Transport, method, path string, header http.Header, body []byte) (*Response, error) {
+// send makes one round trip, on a fresh connection if that is asked for, and
+// classifies its failure.
+func (l *Link) send(ctx context.Context, fresh bool, method, path string, body []byte, fields ...string) (*Response, error) {
 	if err := engine.CauseOf(ctx); err != nil {
 		return nil, err
 	}
-	r := &Response{link: l, caller: ctx}
-	reqCtx, cancel := context.WithCancel(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:              r.gotConn,
-		GotFirstResponseByte: r.gotByte,
-	}))
-	r.cancel = cancel
-	var payload io.Reader // a nil *bytes.Reader would be a body
-	if body != nil {
-		payload = bytes.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(reqCtx, method, l.base+path, payload)
+	conn, err := l.connect(ctx, fresh)
 	if err != nil {
-		cancel()
-		return nil, l.wrap(engine.Internal, err)
+		if cause := engine.CauseOf(ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, l.connectError(fmt.Errorf("%s %s: %w", method, path, err))
 	}
-	req.Header = header
-
-	resp, err := via.RoundTrip(req) // not http.Client: redirects are not followed, cookies not kept
-	if err != nil {
+	r := &Response{link: l, caller: ctx, conn: conn}
+	r.stop = context.AfterFunc(ctx, conn.close)
+	if err := r.request(method, path, body, append(fields, "Authorization", l.bearer())); err != nil {
+		r.Abort()
+		return nil, l.wrap(engine.Internal, fmt.Errorf("%s %s: %w", method, path, err))
+	}
+	if err := r.readHead(); err != nil {
 		defer r.Abort()
 		if cause := engine.CauseOf(ctx); cause != nil {
 			return nil, cause
 		}
-		return nil, r.roundTripError(fmt.Errorf("%s %s: %w", method, path, err))
+		return nil, r.headError(fmt.Errorf("%s %s: %w", method, path, err))
 	}
-	r.Status, r.Header, r.body = resp.StatusCode, resp.Header, resp.Body
+	if r.framing.complete() {
+		r.end(len(r.early) == 0)
+	}
 	return r, nil
 }
 

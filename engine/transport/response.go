@@ -2,14 +2,11 @@ package transport
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
-	"sync"
 	"time"
 
 	"baton/engine"
@@ -26,55 +23,161 @@ const (
 	errorBodyWait = 2 * time.Second
 )
 
-// A Response is an answer whose body is still to be read.
+// A Response is an answer whose body is still to be read. It belongs to one
+// goroutine.
 type Response struct {
-	body    io.ReadCloser // what every read touches stands first
-	silence *silence      // nil = unlimited
-	eof     bool
+	// What every read touches stands first.
+	conn    *connection // nil once it was given back or closed
+	silence *silence    // nil = unlimited
+	framing framing
+	eof     bool  // the body has ended
+	err     error // of a read; final
+
+	keep     bool // the connection can bear another request afterwards
+	answered bool // a byte of the answer was there
 
 	Status int
 	Header http.Header
 
+	early []byte                 // of the body, read together with the head
+	lent  *[headBufferBytes]byte // what early lies in, if it was lent
+
 	link   *Link
 	caller context.Context // of the request; asked before an error is judged
-	cancel context.CancelFunc
+	stop   func() bool     // ends the watch over the caller's context
 
-	mu       sync.Mutex // guards what the trace's callbacks set
-	conn     net.Conn
-	reused   bool
-	answered bool
+	written  chan struct{} // closed when the request is sent, if that has a goroutine
+	writeErr error
 }
 
-// Read reads the body. Errors are those of net/http; ReadError judges them.
+// Read reads the body. ReadError judges its errors.
 func (r *Response) Read(p []byte) (int, error) {
 	// The clock runs only while we wait for the worker: a slow consumer is no
 	// silence of the worker.
 	if r.silence != nil {
 		r.silence.begin()
+		defer r.silence.over()
 	}
-	n, err := r.body.Read(p)
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for !r.eof && r.err == nil {
+		var n, beyond int
+		var done bool
+		if n, r.err = r.receive(p); n == 0 {
+			continue
+		}
+		n, beyond, done, r.err = r.framing.decode(p[:n])
+		if done {
+			r.end(beyond == 0 && len(r.early) == 0)
+		}
+		if n > 0 {
+			return n, nil // an error behind it waits for the next call
+		}
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	return 0, io.EOF
+}
+
+// receive reads bytes of the connection: first those that came with the head.
+func (r *Response) receive(p []byte) (int, error) {
+	if len(r.early) > 0 {
+		n := copy(p, r.early)
+		if r.early = r.early[n:]; len(r.early) == 0 {
+			r.giveBack()
+		}
+		return n, nil
+	}
+	if r.conn == nil {
+		return 0, net.ErrClosed
+	}
+	n, err := r.conn.Read(p)
+	switch {
+	case n > 0:
+		return n, nil // an error comes again
+	case err == io.EOF && r.framing.form == untilClosed:
+		r.end(false)
+		return 0, nil
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	return 0, err
+}
+
+func (r *Response) giveBack() {
+	if r.lent != nil {
+		headBuffers.Put(r.lent)
+	}
+	r.early, r.lent = nil, nil
+}
+
+// end is the end of the body: the connection is free for another request now,
+// whatever the caller does with the answer, or it is closed.
+func (r *Response) end(clean bool) {
+	r.eof = true
+	if clean && r.keep && r.sent() && r.unwatch() && r.conn.SetReadDeadline(time.Time{}) == nil {
+		r.link.idle.put(r.conn)
+		r.conn = nil
+		return
+	}
+	r.close()
+}
+
+// sent reports whether all of the request was.
+func (r *Response) sent() bool {
+	if r.written != nil {
+		select {
+		case <-r.written:
+		default:
+			return false
+		}
+	}
+	return r.writeErr == nil
+}
+
+// unwatch ends all that could close the connection, and reports whether nothing
+// has.
+func (r *Response) unwatch() bool {
 	if r.silence != nil {
-		r.silence.over()
+		r.silence.stop()
 	}
-	if err == io.EOF {
-		r.eof = true
+	return r.stop()
+}
+
+// close closes the connection, and ends all that uses it.
+func (r *Response) close() {
+	r.conn.close()
+	r.unwatch()
+	if r.written != nil {
+		<-r.written
 	}
-	return n, err
+	r.conn = nil
 }
 
 // LimitSilence makes a Read fail that waits longer than d for a byte. It is for
 // engines that promise a sign of life in shorter intervals.
-func (r *Response) LimitSilence(d time.Duration) { r.silence = newSilence(d, r.cancel) }
+func (r *Response) LimitSilence(d time.Duration) {
+	if r.conn != nil {
+		r.silence = newSilence(d, r.conn.close)
+	}
+}
+
+// hurry bounds all reads that follow by d from now.
+func (r *Response) hurry(d time.Duration) {
+	if r.conn != nil {
+		_ = r.conn.SetReadDeadline(time.Now().Add(d)) // of a closed one it fails, as the read will
+	}
+}
 
 // Finish ends an answer that is complete as far as the caller is concerned. The
 // rest of the body is not judged. The connection is kept if the body ends at
 // once, else closed.
 func (r *Response) Finish() {
-	if r.body != nil && !r.eof {
-		late := time.AfterFunc(restWait, r.cancel)
-		_, err := io.CopyN(io.Discard, r.body, maxRestBytes)
-		late.Stop()
-		r.eof = err == io.EOF
+	if !r.eof {
+		r.hurry(restWait)
+		_, _ = io.CopyN(io.Discard, r, maxRestBytes)
 	}
 	r.Abort()
 }
@@ -83,33 +186,9 @@ func (r *Response) Finish() {
 // to stop. After Finish, and after the body's end, it only tidies up: the
 // connection is kept then, and may already carry another request.
 func (r *Response) Abort() {
-	r.cancel()
-	if r.silence != nil {
-		r.silence.stop()
-	}
-	if r.body == nil {
-		return
-	}
-	r.body.Close()
-	r.body = nil
-	if !r.eof {
-		// Closing the body leaves the closing of the connection to a goroutine
-		// of net/http. The promise is that it is closed now.
-		r.closeConn()
-	}
-}
-
-// closeConn closes the connection under everything else. It must not be called
-// once the body has ended.
-func (r *Response) closeConn() {
-	r.mu.Lock()
-	conn := r.conn
-	r.mu.Unlock()
-	if t, ok := conn.(*tls.Conn); ok {
-		conn = t.NetConn() // its own Close could wait for a dead peer
-	}
-	if conn != nil {
-		conn.Close()
+	r.giveBack()
+	if r.conn != nil {
+		r.close()
 	}
 }
 
@@ -139,23 +218,27 @@ type lostError struct {
 func (e *lostError) Error() string { return e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
-// roundTripError judges a failed round trip by how far it came.
-func (r *Response) roundTripError(err error) *engine.Error {
-	r.mu.Lock()
-	conn, reused, answered := r.conn, r.reused, r.answered
-	r.mu.Unlock()
+// connectError judges a connection that was not made.
+func (l *Link) connectError(err error) *engine.Error {
 	var netErr net.Error
 	switch {
-	case conn == nil && isExhaustion(err):
-		return r.link.wrap(engine.Overloaded, fmt.Errorf("%w: %w", engine.ErrExhausted, err))
-	case conn == nil && errors.As(err, &netErr) && netErr.Timeout():
-		return r.link.wrap(engine.ConnectionTimeout, err)
-	case conn == nil:
-		return r.link.wrap(engine.CannotConnect, err)
-	case answered && !isLoss(err):
+	case isExhaustion(err):
+		return l.wrap(engine.Overloaded, fmt.Errorf("%w: %w", engine.ErrExhausted, err))
+	case errors.As(err, &netErr) && netErr.Timeout():
+		return l.wrap(engine.ConnectionTimeout, err)
+	}
+	return l.wrap(engine.CannotConnect, err)
+}
+
+// headError judges an answer that did not begin.
+func (r *Response) headError(err error) *engine.Error {
+	if r.sent(); r.writeErr != nil {
+		err = fmt.Errorf("%w, after %w", err, r.writeErr)
+	}
+	if r.answered && !isLoss(err) {
 		return r.link.wrap(engine.ProtocolError, err)
 	}
-	return r.link.wrap(engine.Disconnected, &lostError{err: err, stale: reused && !answered})
+	return r.link.wrap(engine.Disconnected, &lostError{err: err, stale: r.conn.reused && !r.answered})
 }
 
 // isLoss tells a lost connection from an answer that is no HTTP.
@@ -163,16 +246,4 @@ func isLoss(err error) bool {
 	var opErr *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &opErr) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
-}
-
-func (r *Response) gotConn(info httptrace.GotConnInfo) {
-	r.mu.Lock()
-	r.conn, r.reused = info.Conn, info.Reused
-	r.mu.Unlock()
-}
-
-func (r *Response) gotByte() {
-	r.mu.Lock()
-	r.answered = true
-	r.mu.Unlock()
 }

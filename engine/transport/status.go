@@ -119,9 +119,8 @@ func (r *Response) StatusError() *engine.Error {
 // StatusErrorComplaint is StatusError for clients that have to look at the
 // complaint too, for instance at its type.
 func (r *Response) StatusErrorComplaint() (*engine.Error, Complaint) {
-	late := time.AfterFunc(errorBodyWait, r.cancel)
+	r.hurry(errorBodyWait)
 	body, _ := io.ReadAll(io.LimitReader(r, maxErrorBytes)) // half a body is better than none
-	late.Stop()
 	r.Finish()
 	if cause := engine.CauseOf(r.caller); cause != nil {
 		return cause, Complaint{}

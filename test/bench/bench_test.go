@@ -32,7 +32,12 @@ func TestRace(t *testing.T) {
 		t.Skip("CPU times are read from /proc")
 	}
 	p := plan{requests: 3, streams: 4, flat: 2, hold: 300 * time.Millisecond, rounds: 1}
-	rows, err := raceAll(t.Context(), p, "", t.Output())
+	c, err := newCourse(t.Context(), p, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	rows, err := c.raceAll(t.Context(), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&p.streams, "streams", p.streams, "paced streams to each contestant")
 	flags.DurationVar(&p.hold, "hold", p.hold, "measured time of the paced and of the unpaced load")
 	binary := flags.String("baton", "", "the program to race; empty = build it from this source")
+	open := flags.String("open", "", "instead of racing, hold so many streams open, a token a second to each; numbers separated by commas")
 	quick := flags.Bool("quick", false, "a short race with few streams, whose figures mean little")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -46,7 +47,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *quick {
 		p = plan{requests: 20, streams: 20, flat: 4, hold: time.Second, rounds: 1}
 	}
-	rows, err := raceAll(ctx, p, *binary, stderr)
+	c, err := newCourse(ctx, p, *binary)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if *open != "" {
+		counts, err := parseCounts(*open)
+		if err != nil {
+			return err
+		}
+		openings, err := c.openAll(ctx, c.floor, c.baton("3"), counts)
+		if err != nil {
+			return err
+		}
+		return printOpenings(stdout, openings)
+	}
+	rows, err := c.raceAll(ctx, stderr)
 	if err != nil {
 		return err
 	}
@@ -56,62 +73,78 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // A contestant starts a program that is raced.
 type contestant func(ctx context.Context) (*process, error)
 
-// raceAll runs each race in each round: the floor against itself, which shows
-// what a ratio of 1 looks like here, baton against the floor, and baton with
-// migration against itself without.
-func raceAll(ctx context.Context, p plan, binary string, progress io.Writer) ([]row, error) {
+// newCourse builds what is raced, unless binary is it, and starts the worker.
+func newCourse(ctx context.Context, p plan, binary string) (*course, error) {
 	dir, err := os.MkdirTemp("", "baton-bench-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	if binary == "" {
-		if binary, err = build(ctx, dir); err != nil {
-			return nil, err
-		}
-	}
-	if err := writeModel(dir); err != nil {
+	c := &course{plan: p, dir: dir, binary: binary}
+	if err := c.prepare(ctx); err != nil {
+		c.close()
 		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	worker, err := start(ctx, "worker", self, "worker", "{address}")
-	if err != nil {
-		return nil, err
-	}
-	defer worker.stop()
+	return c, nil
+}
 
-	url := "http://" + worker.address
-	floor := func(ctx context.Context) (*process, error) {
-		return start(ctx, "floor", self, "floor", "{address}", url)
-	}
-	baton := func(limit string) contestant {
-		return func(ctx context.Context) (*process, error) {
-			return start(ctx, "baton", binary, "serve", "--http-host", "127.0.0.1", "--http-port", "{port}",
-				"--worker", "vllm="+url, "--model-path", dir, "--migration-limit", limit)
+func (c *course) prepare(ctx context.Context) (err error) {
+	if c.binary == "" {
+		if c.binary, err = build(ctx, c.dir); err != nil {
+			return err
 		}
 	}
+	if err := writeModel(c.dir); err != nil {
+		return err
+	}
+	if c.self, err = os.Executable(); err != nil {
+		return err
+	}
+	c.worker, err = start(ctx, "worker", c.self, "worker", "{address}")
+	return err
+}
+
+func (c *course) close() {
+	if c.worker != nil {
+		c.worker.stop()
+	}
+	os.RemoveAll(c.dir)
+}
+
+// floor starts the yardstick.
+func (c *course) floor(ctx context.Context) (*process, error) {
+	return start(ctx, "floor", c.self, "floor", "{address}", "http://"+c.worker.address)
+}
+
+// baton makes the contestant that may move a request so often.
+func (c *course) baton(migrationLimit string) contestant {
+	return func(ctx context.Context) (*process, error) {
+		return start(ctx, "baton", c.binary, "serve", "--http-host", "127.0.0.1", "--http-port", "{port}",
+			"--worker", "vllm=http://"+c.worker.address, "--model-path", c.dir, "--migration-limit", migrationLimit)
+	}
+}
+
+// raceAll runs each race in each round: the floor against itself, which shows
+// what a ratio of 1 looks like here, baton against the floor, and baton with
+// migration against itself without.
+func (c *course) raceAll(ctx context.Context, progress io.Writer) ([]row, error) {
 	races := []struct {
 		name                  string
 		yardstick, contestant contestant
 	}{
-		{"floor / floor", floor, floor},
-		{"baton / floor", floor, baton("3")},
-		{"baton --migration-limit 3 / 0", baton("0"), baton("3")},
+		{"floor / floor", c.floor, c.floor},
+		{"baton / floor", c.floor, c.baton("3")},
+		{"baton --migration-limit 3 / 0", c.baton("0"), c.baton("3")},
 	}
 	rows := make([]row, len(races))
-	c := &course{plan: p, worker: worker}
-	for round := range p.rounds {
+	for round := range c.plan.rounds {
 		for i, race := range races {
 			r, err := c.raceInTurn(ctx, round, race.yardstick, race.contestant)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", race.name, err)
 			}
 			rows[i].name, rows[i].rounds = race.name, append(rows[i].rounds, r)
-			fmt.Fprintf(progress, "round %d of %d, %s: CPU paced %.2f, unpaced %.2f, first token %.2f\n",
-				round+1, p.rounds, race.name, r.pacedCPU, r.unpacedCPU, r.first)
+			fmt.Fprintf(progress, "round %d of %d, %s: CPU paced %.2f, unpaced %.2f, first token %.2f, memory %.2f\n",
+				round+1, c.plan.rounds, race.name, r.pacedCPU, r.unpacedCPU, r.first, r.memory)
 		}
 	}
 	return rows, nil

@@ -52,6 +52,9 @@ func (r ratios) inverted() ratios {
 // A course is where races are run: one worker for all.
 type course struct {
 	plan   plan
+	dir    string // of the model, and of what is built
+	binary string // baton
+	self   string // this program, which is the worker and the floor too
 	worker *process
 }
 
