@@ -28,31 +28,38 @@ type attacher struct {
 
 	failStart context.CancelCauseFunc // ends what checkingStart runs
 	mu        sync.Mutex              // guards the rest
-	looked    map[string]bool         // ids of workers that were attached to before, or tried
+	unlooked  map[string]bool         // URLs of --worker that nobody has tried to attach to yet
 	links     map[string]*transport.Link
 	warned    map[string]string // what was last said of the models that a worker's id serves in vain
+	seen      map[string]bool   // public names; true = onModel was told
 }
 
 func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attacher {
-	return &attacher{
+	a := &attacher{
 		connectTimeout: cfg.ConnectTimeout,
 		models:         models,
 		groups:         newGroups(log),
 		flagNames:      newFlagNames(cfg, log),
 		log:            log,
 		failStart:      func(error) {},
-		looked:         make(map[string]bool),
+		unlooked:       make(map[string]bool),
 		links:          make(map[string]*transport.Link),
 		warned:         make(map[string]string),
+		seen:           make(map[string]bool),
 	}
+	for _, w := range cfg.Workers {
+		a.unlooked[w.URL] = true
+	}
+	return a
 }
 
 // checkingStart returns run, which calls attach, such that it ends with an error
-// when the start has failed. The start fails if the first look at any worker
-// finds that two workers are one model by the flags and have different tokenizers:
-// the flags are wrong, and which of the two is meant cannot be known. A worker that
-// turns up so later is kept out, with a line in the log, because the others serve
-// by then; so is, at any time, one that does not fit the files of its model.
+// when the start has failed. The start fails if the first look at any worker that
+// --worker names finds that two workers are one model by the flags and have
+// different tokenizers: the flags are wrong, and which of the two is meant cannot be
+// known. A worker that turns up so later, or was discovered, is kept out, with a line
+// in the log, because the others serve by then; so is, at any time, one that does not
+// fit the files of its model.
 func (a *attacher) checkingStart(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -70,18 +77,33 @@ func (a *attacher) checkingStart(run func(context.Context) error) func(context.C
 func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker, error) {
 	w, err := a.find(ctx, spec)
 	a.flagNames.looked(spec.ID, err == nil, time.Now())
-	if a.firstLook(spec.ID) && errors.Is(err, model.ErrOtherTokenizer) {
+	if a.firstLook(spec.URL) && errors.Is(err, model.ErrOtherTokenizer) {
 		a.failStart(err)
 	}
 	return w, err
 }
 
-func (a *attacher) firstLook(workerID string) bool {
+// firstLook reports whether this was the first look at a worker that --worker names.
+func (a *attacher) firstLook(url string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before := a.looked[workerID]
-	a.looked[workerID] = true
-	return !before
+	first := a.unlooked[url]
+	delete(a.unlooked, url)
+	return first
+}
+
+// forget gives up what is kept of a worker that is gone.
+func (a *attacher) forget(workerID string) {
+	a.mu.Lock()
+	link := a.links[workerID]
+	delete(a.links, workerID)
+	delete(a.warned, workerID)
+	a.mu.Unlock()
+	if link != nil {
+		link.Close()
+	}
+	a.groups.forget(workerID)
+	a.flagNames.forget(workerID)
 }
 
 // link returns the way to a worker, the same one each time.
@@ -125,15 +147,44 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 	}
 	w := &router.Worker{Client: withModel(client, link, found[0].model), Info: info}
 	for _, f := range found {
-		a.onModel(f.public)
+		a.announce(f.public)
 		a.groups.add(spec.ID, f)
 		w.Models = append(w.Models, router.Model{Name: f.public, Own: f.own, ContextLength: f.context})
 	}
 	return w, nil
 }
 
-// maxModelsPerWorker bounds what one worker can add to the metrics' labels.
-const maxModelsPerWorker = 1000
+const (
+	// maxModelsPerWorker bounds what one worker can add to the metrics' labels.
+	maxModelsPerWorker = 1000
+	// maxModels bounds what all workers can add to them, those that are gone too:
+	// the counters of a model stay until the process ends.
+	maxModels = 10_000
+)
+
+// announce tells onModel of a model that is new.
+func (a *attacher) announce(public string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.seen[public] {
+		a.seen[public] = true
+		a.onModel(public)
+	}
+}
+
+// count counts a model, once. Its error says that there were too many.
+func (a *attacher) count(public string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, counted := a.seen[public]; counted {
+		return nil
+	}
+	if len(a.seen) >= maxModels {
+		return fmt.Errorf("model %q: workers have brought %d models since the start, which is the limit", public, maxModels)
+	}
+	a.seen[public] = false
+	return nil
+}
 
 // A foundModel is one model of a worker with what the frontend knows of it.
 type foundModel struct {
@@ -155,6 +206,9 @@ func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundMode
 	names := make(map[string]bool)
 	for _, m := range info.Models {
 		f, err := a.resolveOne(workerID, kind, m, info.Models)
+		if err == nil {
+			err = a.count(f.public)
+		}
 		if errors.Is(err, model.ErrOtherTokenizer) {
 			return nil, err
 		}

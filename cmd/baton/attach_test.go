@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"baton/config"
@@ -292,6 +294,76 @@ func TestAttachBoundsTheModelsOfAWorker(t *testing.T) {
 	if err != nil || len(w.Models) != maxModelsPerWorker || len(names) != maxModelsPerWorker || !strings.Contains(log, "more models than are looked at") {
 		t.Errorf("%d models, %d names, %v", len(w.Models), len(names), err)
 	}
+}
+
+func TestAttachBoundsTheModelsOfAllWorkers(t *testing.T) {
+	dir := modelFolder(t)
+	set, err := model.NewSet(model.Options{Paths: map[string]string{"": dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	a := newAttacher(&config.Serve{}, set, slog.New(slog.NewTextHandler(&log, nil)))
+	told := make(map[string]int)
+	a.onModel = func(name string) { told[name]++ }
+	for i := range maxModels - 1 {
+		a.announce(fmt.Sprint("m", i))
+	}
+	s := httptest.NewServer(listing(map[string]any{"id": "m0"}, map[string]any{"id": "last"}, map[string]any{"id": "one more"}))
+	defer s.Close()
+	for range 2 {
+		w, err := a.attach(t.Context(), router.Spec{ID: "w:1", URL: s.URL})
+		if err != nil || len(w.Models) != 2 || strings.Count(log.String(), "which is the limit") > 1 {
+			t.Errorf("%+v, %v, %s", w, err, log.String())
+		}
+	}
+	if len(told) != maxModels || told["m0"] != 1 || told["last"] != 1 {
+		t.Errorf("told of %d models, of m0 %d times", len(told), told["m0"])
+	}
+}
+
+// Nothing is kept of a worker that is gone.
+func TestForget(t *testing.T) {
+	dir := modelFolder(t)
+	set, err := model.NewSet(model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cfg := &config.Serve{ModelPaths: []config.Named{{Name: "none", Value: "/none"}}}
+	a := newAttacher(cfg, set, slog.New(slog.NewTextHandler(&log, nil)))
+	a.onModel = func(string) {}
+	var connections sync.WaitGroup
+	s := httptest.NewUnstartedServer(listing(map[string]any{"id": "a", "owned_by": "vllm", "root": dir},
+		map[string]any{"id": "b", "owned_by": "vllm", "root": dir}, map[string]any{"id": "c", "owned_by": "vllm", "root": "/no/such"}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			connections.Add(1)
+		case http.StateClosed:
+			connections.Done()
+		}
+	}
+	s.Start()
+	defer s.Close()
+	for _, id := range []string{"w:1", "w:2"} {
+		if _, err := a.attach(t.Context(), router.Spec{ID: id, URL: s.URL}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.forget("w:1")
+	if strings.Contains(log.String(), "no worker any more") || a.links["w:2"] == nil || len(a.groups.models["a"].workers) != 1 {
+		t.Errorf("too much was forgotten: %v, %v, %s", a.links, a.groups.models, log.String())
+	}
+	a.forget("w:2")
+	a.forget("w:2")
+	if n := strings.Count(log.String(), "no worker any more"); n != 2 {
+		t.Errorf("%d lines for two models: %s", n, log.String())
+	}
+	if n := len(a.links) + len(a.warned) + len(a.groups.models) + len(a.groups.hinted) + len(a.flagNames.attached); n != 0 {
+		t.Errorf("left behind: %v, %v, %v, %v, %v", a.links, a.warned, a.groups.models, a.groups.hinted, a.flagNames.attached)
+	}
+	connections.Wait()
 }
 
 // llama.cpp loses ids of characters that are spelled by several tokens; its

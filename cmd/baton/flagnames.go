@@ -93,6 +93,13 @@ func (f *flagNames) looked(workerID string, attached bool, now time.Time) {
 	}
 }
 
+// forget notes that a worker is gone.
+func (f *flagNames) forget(workerID string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.attached, workerID)
+}
+
 // listed is a list of bounded length, in order, with each name once.
 func listed(names []string) []string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))

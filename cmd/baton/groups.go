@@ -19,19 +19,21 @@ type groups struct {
 
 	mu     sync.Mutex // guards what follows
 	models map[string]*group
-	hinted map[string]bool // pairs of names
+	hinted map[pair]bool
 }
+
+// A pair is two public names, in order.
+type pair struct{ a, b string }
 
 // A group is the workers of one public model.
 type group struct {
 	adapter bool // it shares its tokenizer with the base model, which it is not
 	digest  model.Digest
-	own     map[string]bool // what its workers call the model
-	workers map[string]bool // by id
+	workers map[string]string // by id, what the worker calls the model
 }
 
 func newGroups(log *slog.Logger) *groups {
-	return &groups{log: log, models: make(map[string]*group), hinted: make(map[string]bool)}
+	return &groups{log: log, models: make(map[string]*group), hinted: make(map[pair]bool)}
 }
 
 // add notes that a worker serves a model. What is new is logged.
@@ -40,18 +42,35 @@ func (g *groups) add(workerID string, f foundModel) {
 	defer g.mu.Unlock()
 	of := g.models[f.public]
 	if of == nil {
-		of = &group{adapter: f.adapter, digest: f.model.Digest(), own: make(map[string]bool), workers: make(map[string]bool)}
+		of = &group{adapter: f.adapter, digest: f.model.Digest(), workers: make(map[string]string)}
 		g.models[f.public] = of
 	}
-	known := of.workers[workerID] && of.own[f.own]
-	of.workers[workerID], of.own[f.own] = true, true
-	if known {
+	if of.workers[workerID] == f.own {
 		return
 	}
+	of.workers[workerID] = f.own
 	g.log.Info("model has a worker", "model", f.public, "worker", workerID, "name_at_worker", f.own,
 		"workers", len(of.workers), "tokenizer", f.model.Path)
 	if !f.adapter {
 		g.hint(f.public)
+	}
+}
+
+// forget notes that a worker is gone.
+func (g *groups) forget(workerID string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, public := range slices.Sorted(maps.Keys(g.models)) {
+		of := g.models[public]
+		if _, ok := of.workers[workerID]; !ok {
+			continue
+		}
+		if delete(of.workers, workerID); len(of.workers) > 0 {
+			continue
+		}
+		delete(g.models, public)
+		maps.DeleteFunc(g.hinted, func(p pair, _ bool) bool { return p.a == public || p.b == public })
+		g.log.Warn("model has no worker any more", "model", public, "last_worker", workerID)
 	}
 }
 
@@ -65,11 +84,11 @@ func (g *groups) hint(public string) {
 		if other == public || o.adapter || o.digest != of.digest || shareAny(o.workers, of.workers) {
 			continue
 		}
-		pair := min(public, other) + "\x00" + max(public, other)
-		if g.hinted[pair] {
+		both := pair{min(public, other), max(public, other)}
+		if g.hinted[both] {
 			continue
 		}
-		g.hinted[pair] = true
+		g.hinted[both] = true
 		g.log.Info("two models have the same tokenizer; if they are the same model, the flags join them, so that answers can move between all their workers",
 			"models", []string{other, public}, "flags", g.joinFlags(other, public))
 	}
@@ -79,7 +98,7 @@ func (g *groups) hint(public string) {
 func (g *groups) joinFlags(a, b string) string {
 	var flags []string
 	for _, public := range []string{a, b} {
-		for _, own := range sorted(g.models[public].own) {
+		for _, own := range slices.Compact(slices.Sorted(maps.Values(g.models[public].workers))) {
 			flags = append(flags, fmt.Sprintf("--served-model-name '%s=%s'", own, niceName(a)))
 		}
 	}
@@ -94,13 +113,11 @@ func niceName(model string) string {
 	return strings.TrimSuffix(model[strings.LastIndexAny(model, `/\`)+1:], ".gguf")
 }
 
-func shareAny(a, b map[string]bool) bool {
+func shareAny(a, b map[string]string) bool {
 	for k := range a {
-		if b[k] {
+		if _, ok := b[k]; ok {
 			return true
 		}
 	}
 	return false
 }
-
-func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -80,7 +80,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 
 	found := newAttacher(cfg, models, log)
 	found.workerKey = access.workerKey
-	workers := router.New(specs(cfg), found.attach, routerConfig(cfg), log, reg, cfg.MetricsPrefix, rand.IntN)
+	workers := router.New(specs(cfg), found.attach, routerConfig(cfg, found), log, reg, cfg.MetricsPrefix, rand.IntN)
 	tokens := migration.New(workers, migration.Config{Limit: cfg.MigrationLimit, MaxSeqLen: cfg.MigrationMaxSeqLen}, log, reg, cfg.MetricsPrefix)
 	text := backend.New(tokens)
 	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength, Served: served(workers)}, log)
@@ -169,7 +169,7 @@ func specs(cfg *config.Serve) []router.Spec {
 	return specs
 }
 
-func routerConfig(cfg *config.Serve) router.Config {
+func routerConfig(cfg *config.Serve, found *attacher) router.Config {
 	return router.Config{
 		Policy:            policy(cfg.RouterMode),
 		ConnectTimeout:    cfg.ConnectTimeout,
@@ -180,6 +180,7 @@ func routerConfig(cfg *config.Serve) router.Config {
 		HealthInterval:    cfg.HealthInterval,
 		DrainTimeout:      cfg.DrainTimeout,
 		MoveSpacing:       cfg.MigrationSpacing,
+		Forget:            found.forget,
 	}
 }
 

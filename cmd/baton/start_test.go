@@ -97,7 +97,8 @@ func TestLateWorkerWithAnotherTokenizerIsKeptOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := newAttacher(&config.Serve{}, models, slog.New(slog.DiscardHandler))
+	cfg := &config.Serve{Workers: []config.Worker{{ID: "w:1", URL: serving.URL}, {ID: "w:2", URL: late.URL}}}
+	a := newAttacher(cfg, models, slog.New(slog.DiscardHandler))
 	a.onModel = func(string) {}
 	err = a.checkingStart(func(ctx context.Context) error {
 		if _, err := a.attach(ctx, router.Spec{ID: "w:1", URL: serving.URL}); err != nil {
@@ -115,6 +116,39 @@ func TestLateWorkerWithAnotherTokenizerIsKeptOut(t *testing.T) {
 	})(t.Context())
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A worker that was discovered must not end what serves, not even when it is the
+// first look at it that finds another tokenizer.
+func TestDiscoveredWorkerWithAnotherTokenizerIsKeptOut(t *testing.T) {
+	serving := httptest.NewServer(listing(map[string]any{"id": "m", "owned_by": "vllm", "root": modelFolder(t)}))
+	defer serving.Close()
+	other := httptest.NewServer(listing(map[string]any{"id": "m", "owned_by": "vllm", "root": otherModelFolder(t)}))
+	defer other.Close()
+	for name, named := range map[string]bool{"named by --worker": true, "discovered": false} {
+		models, err := model.NewSet(model.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := &config.Serve{Workers: []config.Worker{{ID: "w:1", URL: serving.URL}}}
+		if named {
+			cfg.Workers = append(cfg.Workers, config.Worker{ID: "w:2", URL: other.URL})
+		}
+		a := newAttacher(cfg, models, slog.New(slog.DiscardHandler))
+		a.onModel = func(string) {}
+		err = a.checkingStart(func(ctx context.Context) error {
+			if _, err := a.attach(ctx, router.Spec{ID: "w:1", URL: serving.URL}); err != nil {
+				t.Error(err)
+			}
+			if _, err := a.attach(ctx, router.Spec{ID: "w:2", URL: other.URL}); !errors.Is(err, model.ErrOtherTokenizer) {
+				t.Error(err)
+			}
+			return ctx.Err()
+		})(t.Context())
+		if errors.Is(err, model.ErrOtherTokenizer) != named {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
