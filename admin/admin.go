@@ -12,6 +12,7 @@ import (
 // Workers is the router, as operators deal with it.
 type Workers interface {
 	Workers() []router.WorkerStatus
+	Groups() []router.Group
 	Drain(id string) (running int, ok bool)
 	Undrain(id string) (running int, ok bool)
 }
@@ -83,36 +84,6 @@ func allowed(methods map[string]http.HandlerFunc) string {
 		list += m
 	}
 	return list
-}
-
-// A Worker is an element of the reply to GET /admin/workers.
-type Worker struct {
-	ID       string   `json:"id"`
-	URL      string   `json:"url"`
-	Kind     string   `json:"kind"` // of engine; "" until it is known
-	Models   []string `json:"models"`
-	State    string   `json:"state"`     // starting, ready, suspect, inhibited or draining
-	Reason   string   `json:"reason"`    // why it is not asked now; "" if it is
-	InFlight int      `json:"in_flight"` // requests running there
-}
-
-// WorkersReply is the reply to GET /admin/workers.
-type WorkersReply struct {
-	Workers []Worker `json:"workers"`
-}
-
-func (a *Admin) listWorkers(w http.ResponseWriter, r *http.Request) {
-	list := WorkersReply{Workers: []Worker{}}
-	for _, s := range a.workers.Workers() {
-		models := s.Models
-		if models == nil {
-			models = []string{}
-		}
-		list.Workers = append(list.Workers, Worker{
-			ID: s.ID, URL: s.URL, Kind: s.Kind, Models: models, State: s.State, Reason: s.Reason, InFlight: s.InFlight,
-		})
-	}
-	reply(w, http.StatusOK, list)
 }
 
 // Drained is the reply to drain and undrain.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/engine"
 	"baton/router"
 	"baton/server"
 )
@@ -25,6 +26,14 @@ func (f *fakeWorkers) Workers() []router.WorkerStatus {
 		{ID: "10.0.0.1:8000", URL: "http://10.0.0.1:8000", Kind: "vllm", Models: []string{"m"}, State: "ready", InFlight: 3},
 		{ID: "10.0.0.2:8000", URL: "http://10.0.0.2:8000", State: "starting", Reason: "not attached yet"},
 	}
+}
+
+func (f *fakeWorkers) Groups() []router.Group {
+	return []router.Group{{Model: "m", Members: []router.Member{
+		{WorkerID: "10.0.0.1:8000", Kind: "vllm", Own: "org/m", ContextLength: 4096, Parameters: engine.Parameters{engine.Seed: {Meaning: "v"}}},
+		{WorkerID: "10.0.0.3:8080", Kind: "llamacpp", Own: "m.gguf", ContextLength: 2048,
+			Parameters: engine.Parameters{engine.Seed: {Meaning: "l"}, engine.CacheSalt: {Fidelity: engine.Unsupported}}},
+	}}, {Model: "tuned", Base: "m", Members: []router.Member{{WorkerID: "10.0.0.1:8000", Kind: "vllm", Own: "tuned"}}}}
 }
 
 func (f *fakeWorkers) tell(verb, id string) (int, bool) {
@@ -70,7 +79,11 @@ func TestWorkers(t *testing.T) {
 	a, _, _ := newAdmin()
 	w := ask(a, "GET", "/admin/workers", "")
 	want := `{"workers":[{"id":"10.0.0.1:8000","url":"http://10.0.0.1:8000","kind":"vllm","models":["m"],"state":"ready","reason":"","in_flight":3},` +
-		`{"id":"10.0.0.2:8000","url":"http://10.0.0.2:8000","kind":"","models":[],"state":"starting","reason":"not attached yet","in_flight":0}]}` + "\n"
+		`{"id":"10.0.0.2:8000","url":"http://10.0.0.2:8000","kind":"","models":[],"state":"starting","reason":"not attached yet","in_flight":0}],` +
+		`"groups":[{"model":"m","smallest_context":2048,"largest_context":4096,"different_parameters":["seed"],"partial_parameters":["cache_salt"],` +
+		`"workers":[{"id":"10.0.0.1:8000","kind":"vllm","name":"org/m","context_length":4096},{"id":"10.0.0.3:8080","kind":"llamacpp","name":"m.gguf","context_length":2048}]},` +
+		`{"model":"tuned","base":"m","smallest_context":0,"largest_context":0,"different_parameters":[],"partial_parameters":[],` +
+		`"workers":[{"id":"10.0.0.1:8000","kind":"vllm","name":"tuned","context_length":0}]}]}` + "\n"
 	if w.Code != 200 || w.Body.String() != want {
 		t.Errorf("status %d, got\n%swant\n%s", w.Code, w.Body, want)
 	}

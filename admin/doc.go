@@ -2,7 +2,7 @@
 // own: which workers and requests there are, draining a worker, the level of the
 // log, profiles.
 //
-//	GET  /admin/workers               the workers and why one is out
+//	GET  /admin/workers               the workers, why one is out, and between which ones answers move
 //	GET  /admin/requests              the requests that are being answered
 //	POST /admin/workers/{id}/drain    take a worker out of rotation
 //	POST /admin/workers/{id}/undrain  bring it back

@@ -31,6 +31,7 @@ type Model struct {
 	Name          string // public name
 	Own           string // what the worker calls it
 	ContextLength int    // in tokens; 0 = unknown
+	Base          string // the public name of the model that it is a LoRA adapter of; "" = it is none
 }
 
 // Attach asks a worker what it is and builds its client. The router calls it in

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"baton/admin"
@@ -100,21 +98,6 @@ func running(n int) string {
 		return "1 request is running"
 	}
 	return fmt.Sprintf("%d requests are running", n)
-}
-
-// workers prints the table of the workers.
-func (o operator) workers(ctx context.Context, stdout io.Writer) error {
-	var list admin.WorkersReply
-	if err := o.ask(ctx, http.MethodGet, "/admin/workers", &list); err != nil {
-		return err
-	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "WORKER\tSTATE\tRUNNING\tKIND\tMODELS\tREASON")
-	for _, w := range list.Workers {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n", w.ID, w.State, w.InFlight,
-			cmp.Or(w.Kind, "-"), cmp.Or(strings.Join(w.Models, ","), "-"), w.Reason)
-	}
-	return table.Flush()
 }
 
 // ask sends one request and reads its reply. Its error is a sentence.

@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 
 	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer"},
 	"server":     {"engine", "backend", "preprocess", "openai", "sse", "router", "tracing"},
-	"admin":      {"router", "server", "openai"},
+	"admin":      {"engine", "router", "server", "openai"},
 	"cmd/baton":  nil, // the only place that knows every package
 }
 
