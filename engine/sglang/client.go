@@ -58,7 +58,8 @@ func (c *Client) Unsupported(req *engine.Request) string {
 // Generate implements engine.Engine.
 func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Stream {
 	return func(yield func(engine.Delta, error) bool) {
-		resp, err := c.start(ctx, req)
+		s := c.settings.Load()
+		resp, err := c.start(ctx, req, s)
 		if err != nil {
 			if ctx.Err() != nil { // it was left before its first token
 				c.abort(req.ID)
@@ -67,7 +68,7 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 			return
 		}
 		defer resp.Abort() // whatever happens; nothing after Finish
-		a := &answer{link: c.link, resp: resp, req: req}
+		a := &answer{link: c.link, resp: resp, req: req, tally: tally{expected: s.form}}
 		a.events.Reset(resp, a.buf[:])
 		a.events.LimitEvent(maxEvent(req))
 		a.frame.ids = a.ids[:0]
@@ -103,8 +104,8 @@ func maxEvent(req *engine.Request) int {
 }
 
 // start sends the request and returns the answer once it is a stream.
-func (c *Client) start(ctx context.Context, req *engine.Request) (*transport.Response, error) {
-	encoded, err := body(req, c.settings.Load())
+func (c *Client) start(ctx context.Context, req *engine.Request, s *settings) (*transport.Response, error) {
+	encoded, err := body(req, s)
 	if err != nil {
 		return nil, c.link.Error(engine.Internal, "encode request: %w", err)
 	}

@@ -18,6 +18,15 @@ func newClient(t testing.TB, opts transport.Options) engine.Client {
 	return New(link)
 }
 
+// ableClient is the client of a server that was started with every option.
+func ableClient(t testing.TB, opts transport.Options) engine.Client {
+	c := newClient(t, opts).(*Client)
+	s := &settings{deterministic: true, priorities: true, lowFirst: true}
+	s.parameters = parametersOf(s)
+	c.settings.Store(s)
+	return c
+}
+
 func encode(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -60,18 +69,21 @@ func errorBody(code int, message string) string {
 
 func TestConformance(t *testing.T) {
 	said := []engine.TokenID{11, 12, 13, 2}
-	for name, events := range map[string]func(enginetest.Step) []string{
-		"cumulative": func(step enginetest.Step) []string {
+	for name, server := range map[string]struct {
+		client enginetest.NewClient
+		events func(enginetest.Step) []string
+	}{
+		"cumulative": {newClient, func(step enginetest.Step) []string {
 			return []string{event(said[:step.Total], step.Total, finishOf(step))}
-		},
-		"incremental": func(step enginetest.Step) []string {
+		}},
+		"incremental, with every option": {ableClient, func(step enginetest.Step) []string {
 			return []string{event(step.IDs, step.Total, finishOf(step))}
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			enginetest.Run(t, newClient, enginetest.Dialect{
+			enginetest.Run(t, server.client, enginetest.Dialect{
 				Path:       generatePath,
-				Events:     events,
+				Events:     server.events,
 				Tail:       "data: [DONE]\n\n",
 				ErrorFrame: errorObject,
 				ErrorBody:  errorBody,

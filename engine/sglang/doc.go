@@ -3,9 +3,10 @@
 // every option.
 //
 // By default the server repeats the whole answer in each event, and only with
-// --incremental-streaming-output what is new. Which of the two it does is not
-// taken from its settings but from each stream, by the server's own count of
-// tokens: an id lost or doubled here would spoil all that follows. Of a repeated
+// --incremental-streaming-output what is new. Which of the two it does is taken
+// from each stream, by the server's own count of tokens, and its settings count
+// only where an event fits both: an id lost or doubled here would spoil all that
+// follows. Of a repeated
 // answer only the new end is read (package frame, Growing), so that an answer
 // does not cost the square of its length. Of its text only the grammar is checked.
 //

@@ -15,7 +15,7 @@ var Parameters = engine.Parameters{
 		Note: "by a bias, until a token of before the move comes again: then it counts twice"},
 	engine.FrequencyPenalty: {Fidelity: engine.Compensated, Meaning: "output",
 		Note: "by a bias: exact, but with a repetition_penalty, which scales the engine's part and not the bias"},
-	engine.Seed: {Meaning: "sglang",
+	engine.Seed: {Meaning: "SGLang's generator",
 		Note: "only with --enable-deterministic-inference, which keys the noise by position: the same answer"},
 	engine.MinTokens: {Note: "not with --skip-tokenizer-init"},
 	engine.IgnoreEOS: {Meaning: "end ids are written"},

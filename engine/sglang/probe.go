@@ -17,6 +17,7 @@ type settings struct {
 	priorities    bool            // it honours priorities,
 	lowFirst      bool            // and serves the lower ones earlier
 	noTokenizer   bool
+	form          form // of the events of its streams
 
 	parameters engine.Parameters
 }
@@ -35,6 +36,8 @@ type serverInfo struct {
 	TokenizerPath   string `json:"tokenizer_path"`
 	Disaggregation  string `json:"disaggregation_mode"`
 	SkipTokenizer   bool   `json:"skip_tokenizer_init"`
+	Incremental     *bool  `json:"incremental_streaming_output"`
+	StreamOutput    *bool  `json:"stream_output"` // the same in older versions
 	Deterministic   bool   `json:"enable_deterministic_inference"`
 	Priorities      bool   `json:"enable_priority_scheduling"`
 	LowFirst        bool   `json:"schedule_low_priority_values_first"`
@@ -90,7 +93,7 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 		return engine.Info{}, err
 	}
 
-	s := settings{deterministic: server.Deterministic, priorities: server.Priorities, lowFirst: server.LowFirst, noTokenizer: server.SkipTokenizer}
+	s := settings{deterministic: server.Deterministic, priorities: server.Priorities, lowFirst: server.LowFirst, noTokenizer: server.SkipTokenizer, form: server.form()}
 	info := engine.Info{Version: server.Version}
 	path := firstOf(model.TokenizerPath, server.TokenizerPath, model.ModelPath, server.ModelPath, list.Data[0].Root)
 	for _, m := range list.Data {
@@ -118,7 +121,20 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 
 func (s *settings) equal(other *settings) bool {
 	return s.contextLength == other.contextLength && maps.Equal(s.adapters, other.adapters) && s.deterministic == other.deterministic &&
-		s.priorities == other.priorities && s.lowFirst == other.lowFirst && s.noTokenizer == other.noTokenizer
+		s.priorities == other.priorities && s.lowFirst == other.lowFirst && s.noTokenizer == other.noTokenizer && s.form == other.form
+}
+
+// form is how the server says that its events hold the ids of an answer.
+func (s *serverInfo) form() form {
+	for _, set := range []*bool{s.Incremental, s.StreamOutput} {
+		switch {
+		case set != nil && *set:
+			return incremental
+		case set != nil:
+			return cumulative
+		}
+	}
+	return unknown
 }
 
 // document reads the first of the documents that is there, if any. Its error is
