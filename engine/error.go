@@ -75,6 +75,11 @@ type Error struct {
 	// words are not handed on, so only what is found out here has one.
 	Code string
 
+	// Elsewhere reports, with InvalidRequest only, that another worker may well take
+	// the request: what this one says speaks of a limit that it was started with, or
+	// not of the request for sure.
+	Elsewhere bool
+
 	// Gone reports that the worker is dead, and so is every one of the
 	// request's Suspects. It is found out only where there are Suspects.
 	Gone bool

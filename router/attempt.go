@@ -49,7 +49,7 @@ func (a *attempt) run(ctx context.Context, yield func(engine.Delta, error) bool)
 	if failure == nil {
 		return nil
 	}
-	if a.tokens == 0 && (failure.Kind == engine.Overloaded || failure.Kind == engine.WorkerMisconfigured) {
+	if a.tokens == 0 && (failure.Kind == engine.Overloaded || failure.Kind == engine.WorkerMisconfigured || failure.Elsewhere) {
 		return failure
 	}
 	if a.suspicious() {

@@ -103,7 +103,7 @@ func (c *call) decide(now time.Time) decision {
 		}
 	}
 	if len(available) == 0 {
-		available = c.takenBack(now)
+		available = slices.DeleteFunc(c.takenBack(now), func(m member) bool { return c.declined(m.w) != nil })
 	}
 	if len(available) > 0 {
 		if c.moved() && !c.paced {
@@ -115,6 +115,9 @@ func (c *call) decide(now time.Time) decision {
 		return decision{attempt: c.begin(c.choose(available))}
 	}
 	if e := c.misconfigured(now); e != nil {
+		return decision{failure: e}
+	}
+	if e := c.declinedByAll(now); e != nil {
 		return decision{failure: e}
 	}
 	if !now.Before(c.deadline) {
@@ -129,7 +132,7 @@ func (c *call) available(now time.Time, except []*worker) []member {
 	var fresh, avoided []member
 	for _, m := range c.members {
 		switch {
-		case !m.w.available(now), m.w.paused(now), slices.Contains(except, m.w):
+		case !m.w.available(now), m.w.paused(now), slices.Contains(except, m.w), c.declined(m.w) != nil:
 		case slices.Contains(c.req.Avoid, m.w.spec.ID):
 			avoided = append(avoided, m)
 		default:
@@ -278,6 +281,9 @@ func (c *call) retryAfter(now time.Time) time.Duration {
 func (c *call) wake(now time.Time) time.Time {
 	wake := c.deadline
 	for _, m := range c.members {
+		if c.declined(m.w) != nil {
+			continue // nothing will change its mind
+		}
 		asked := slices.Contains(c.asked, m.w)
 		t := m.w.reopens()
 		if t.IsZero() && !(asked && m.w.available(now)) {
