@@ -23,7 +23,8 @@ var allowed = map[string][]string{
 	"config":       {},
 	"credentials":  {},
 	"tokenizer":    {"gguf"},
-	"model":        {"tokenizer", "chattemplate", "gguf"},
+	"hub":          {"gguf"},
+	"model":        {"tokenizer", "chattemplate", "gguf", "hub"},
 
 	"migration": {"engine"},
 	"router":    {"engine"},
