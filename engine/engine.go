@@ -65,8 +65,14 @@ type Request struct {
 
 	// Suspects are workers that were lost while they ran this request, without
 	// a token since. If this attempt loses another one, the router looks whether
-	// all of them are gone (Error.Gone): the request may be what kills them.
+	// all of them are gone (Error.Culprit): the request may be what kills them.
 	Suspects []string
+
+	// Cautious marks a request that is more likely than others to be what killed
+	// the last of Suspects: it had no token there yet, and was not alone. It goes
+	// on after those others, and on a worker where it cannot be mistaken for one
+	// of them.
+	Cautious bool
 
 	// DrainedFrom is the drained worker that gave the request up, without a token
 	// since. If no other one can be asked it goes on there, to its end.

@@ -80,9 +80,13 @@ type Error struct {
 	// not of the request for sure.
 	Elsewhere bool
 
-	// Gone reports that the worker is dead, and so is every one of the
-	// request's Suspects. It is found out only where there are Suspects.
-	Gone bool
+	// Shared reports that other requests were running on the worker when it was
+	// lost, any of which may be why.
+	Shared bool
+	// Culprit reports that the worker is dead, that so is every one of the
+	// request's Suspects, and that no other request which had lost a worker
+	// before died with it. It is found out only where there are Suspects.
+	Culprit bool
 
 	Err error // the cause, for logs; may be nil
 }

@@ -32,6 +32,7 @@ type continuation struct {
 	attempts int      // after the first one, for their ids
 	avoid    []string // workers that failed the request
 	suspects []string // of these, the last ones in a row that were lost without a token between them
+	cautious bool     // of these, the last one was lost before a token of it, together with other requests
 	drained  string   // the worker that gave the request up because it is drained, without a token since
 }
 
@@ -142,7 +143,7 @@ type refusal string
 const (
 	refusedLimit     refusal = refusal(engine.MovesUsedUp)      // the limit is used up, or is 0
 	refusedMaxSeqLen refusal = refusal(engine.SequenceTooLong)  // the sequence bound switched migration off
-	refusedPoison    refusal = refusal(engine.PoisonousRequest) // the request took down two workers in a row
+	refusedPoison    refusal = refusal(engine.PoisonousRequest) // the request lost its worker twice in a row, and is the cause
 )
 
 var refusals = []refusal{refusedLimit, refusedMaxSeqLen, refusedPoison}
@@ -192,9 +193,16 @@ func lost(kind engine.Kind) bool {
 }
 
 // poisonous reports whether err is the second death in a row, without a token
-// between them: a third worker is not risked.
+// between them, for which no other request can be blamed: a third worker is not
+// risked.
 func (c *continuation) poisonous(err *engine.Error) bool {
-	return len(c.suspects) > 0 && c.delivered == 0 && lost(err.Kind) && err.Gone
+	return len(c.suspects) > 0 && c.delivered == 0 && lost(err.Kind) && err.Culprit
+}
+
+// suspected reports whether err says that no worker was found on which a request
+// could be tried apart from others that lost the same two workers.
+func (c *continuation) suspected(err *engine.Error) bool {
+	return err.Kind == engine.NoWorker && c.cautious && len(c.suspects) > 1
 }
 
 // failed takes note of the worker that failed, before next.
@@ -202,6 +210,7 @@ func (c *continuation) failed(err *engine.Error) {
 	if !lost(err.Kind) || c.delivered > 0 {
 		c.suspects = nil
 	}
+	c.cautious = lost(err.Kind) && c.delivered == 0 && err.Shared
 	switch {
 	case err.Kind == engine.Drained:
 		c.drained = err.WorkerID
@@ -242,7 +251,7 @@ func (c *continuation) next(err *engine.Error) *engine.Request {
 	r.Stop.MaxTokens -= c.generated
 	r.Stop.MinTokens = max(0, r.Stop.MinTokens-c.generated)
 	r.Avoid = slices.Concat(c.req.Avoid, c.avoid)
-	r.Suspects = slices.Clone(c.suspects)
+	r.Suspects, r.Cautious = slices.Clone(c.suspects), c.cautious
 	r.DrainedFrom = c.drained
 	return &r
 }

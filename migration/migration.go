@@ -107,6 +107,8 @@ func (r *run) stream(ctx context.Context) {
 			if v.refuse != "" {
 				r.o.metrics.refused(r.c.req.Model, v.refuse)
 				r.c.req.Trace.NotMoved = r.notMoved(v.refuse)
+			} else if r.c.suspected(err) {
+				r.c.req.Trace.NotMoved = engine.PoisonSuspected
 			}
 			r.yield(engine.Delta{}, r.final(err, v.refuse))
 			return

@@ -223,6 +223,7 @@ func TestAMoveIsCountedOnceItReachedAWorker(t *testing.T) {
 func TestTheTraceSaysWhyThereWasNoMove(t *testing.T) {
 	dead := step{worker: "a", tokens: 2, fail: engine.Disconnected}
 	gone := step{worker: "a", fail: engine.Disconnected, gone: true}
+	shared := step{worker: "a", fail: engine.Disconnected, shared: true}
 	for _, tc := range []struct {
 		steps []step
 		cfg   Config
@@ -232,6 +233,8 @@ func TestTheTraceSaysWhyThereWasNoMove(t *testing.T) {
 		{[]step{dead, dead}, Config{Limit: 1}, engine.MovesUsedUp},
 		{[]step{dead}, Config{Limit: 3, MaxSeqLen: 4}, engine.SequenceTooLong},
 		{[]step{gone, gone}, Config{Limit: 3}, engine.PoisonousRequest},
+		{[]step{shared, shared, {fail: engine.NoWorker}}, Config{Limit: 3}, engine.PoisonSuspected},
+		{[]step{shared, {fail: engine.NoWorker}}, Config{Limit: 3}, ""},
 		{[]step{{worker: "a", fail: engine.InvalidRequest}}, Config{Limit: 3}, ""},
 		{[]step{dead, {worker: "b", tokens: -1}}, Config{Limit: 3}, ""},
 	} {
@@ -314,6 +317,41 @@ func TestPoison(t *testing.T) {
 		}
 		if !slices.Equal(s.asked[1].Suspects, tc.suspects) {
 			t.Errorf("%s: suspects %v", tc.name, s.asked[1].Suspects)
+		}
+	}
+}
+
+// Who had no token on a worker that was lost with others is cautious, until the
+// next token.
+func TestCaution(t *testing.T) {
+	lost := func(tokens int, kind engine.Kind, shared bool) step {
+		return step{worker: "a", tokens: tokens, fail: kind, shared: shared}
+	}
+	for _, tc := range []struct {
+		name     string
+		steps    []step
+		cautious []bool // of each attempt
+	}{
+		{"alone", []step{lost(0, engine.Disconnected, false)}, []bool{false, false}},
+		{"with others", []step{lost(0, engine.Disconnected, true)}, []bool{false, true}},
+		{"a dead engine", []step{lost(0, engine.EngineShutdown, true)}, []bool{false, true}},
+		{"after a token", []step{lost(1, engine.Disconnected, true)}, []bool{false, false}},
+		{"another failure", []step{lost(0, engine.EngineError, true)}, []bool{false, false}},
+		{"twice with others", []step{lost(1, engine.Disconnected, true), lost(0, engine.Disconnected, true)}, []bool{false, false, true}},
+		{"the second worker is alive", []step{lost(0, engine.Disconnected, true), lost(0, engine.Disconnected, false)}, []bool{false, true, false}},
+		{"a token proves it", []step{lost(0, engine.Disconnected, true), lost(1, engine.Disconnected, true)}, []bool{false, true, false}},
+	} {
+		s := &scripted{prompt: 3, eosAt: -1, steps: append(tc.steps, step{worker: "c", tokens: -1})}
+		op, _ := newOperator(s, Config{Limit: 9})
+		if got := collect(op.Generate(t.Context(), request(6))); got.err != nil {
+			t.Errorf("%s: %v", tc.name, got.err)
+		}
+		var cautious []bool
+		for _, r := range s.asked {
+			cautious = append(cautious, r.Cautious)
+		}
+		if !slices.Equal(cautious, tc.cautious) {
+			t.Errorf("%s: %v, want %v", tc.name, cautious, tc.cautious)
 		}
 	}
 }

@@ -31,7 +31,8 @@ type step struct {
 	tokens int         // before the end; -1 = to the end of the answer
 	fail   engine.Kind // how it fails, if it does not finish
 	finish engine.FinishReason
-	gone   bool // it fails because its worker is dead
+	gone   bool // it fails because its worker is dead, and the request is to blame
+	shared bool // other requests were lost with the worker
 	late   bool // the finish reason comes in a delta of its own
 	perID  int  // ids a delta; 0 = 1
 }
@@ -65,7 +66,7 @@ func (s *scripted) Generate(_ context.Context, req *engine.Request) engine.Strea
 		st := s.steps[n]
 		attempt := req.Trace.Begin(req.ID, st.worker)
 		fail := func(kind engine.Kind) {
-			attempt.Err = &engine.Error{Kind: kind, WorkerID: st.worker, Message: "scripted", Gone: st.gone}
+			attempt.Err = &engine.Error{Kind: kind, WorkerID: st.worker, Message: "scripted", Culprit: st.gone, Shared: st.shared}
 			yield(engine.Delta{}, attempt.Err)
 		}
 		ids := slices.Clone(req.TokenIDs)

@@ -24,6 +24,7 @@ type attempt struct {
 	finished bool // a finish reason has come
 	ended    bool // nothing more is taken
 	trial    bool // it goes first after an inhibition
+	unproven bool // its request lost a worker, and no token has come since
 	tokens   int  // delivered so far
 	vocab    int  // every id is below; 0 = unknown
 	yield    func(engine.Delta, error) bool
@@ -39,6 +40,7 @@ type attempt struct {
 	ctx     context.Context // the caller's
 	trace   *engine.Attempt
 	failure *engine.Error // why it ended, if it failed
+	loss    *loss         // the death of its worker that ended it, if one did
 }
 
 // run ranges over the worker's answer. It returns the error of a worker that
@@ -53,7 +55,10 @@ func (a *attempt) run(ctx context.Context, yield func(engine.Delta, error) bool)
 		return failure
 	}
 	if a.suspicious() {
-		failure.Gone = a.r.gone(ctx, a)
+		failure.Shared = a.r.gone(ctx, a)
+		if failure.Shared && a.r.alone(ctx, a) {
+			failure.Shared, failure.Culprit = false, true
+		}
 	}
 	yield(engine.Delta{}, failure) // the attempt is out of the books by now
 	return nil
@@ -155,14 +160,16 @@ func (a *attempt) foreign(ids []engine.TokenID) (engine.TokenID, bool) {
 }
 
 // delivered notes the first token of an attempt: the one that went first after
-// an inhibition thereby opens the gate for all.
+// an inhibition thereby opens the gate for all, and one that lost another worker
+// is proven.
 func (r *Router) delivered(a *attempt) {
-	if !a.trial {
+	if !a.trial && !a.unproven {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if a.w.epoch == a.epoch {
+	a.settled()
+	if a.trial && a.w.epoch == a.epoch {
 		r.reopen(a.w, "the first request after the inhibition was answered")
 	}
 }
@@ -173,6 +180,10 @@ func (r *Router) end(a *attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w, failure, now := a.w, a.failure, time.Now()
+	if lost(failure) {
+		a.noteLoss(now)
+	}
+	a.settled()
 	w.inFlight--
 	r.left(w)
 	delete(w.streams, &a.watch)

@@ -34,6 +34,8 @@ type call struct {
 	refusals   map[*worker]*engine.Error // the last one of each
 	attempts   int                       // for the ids
 	paced      bool                      // a moved request has had its turn to start
+
+	cautiousFrom time.Time // when a cautious request first had a worker to go to
 }
 
 func newCall(r *Router, req *engine.Request) *call {
@@ -106,13 +108,7 @@ func (c *call) decide(now time.Time) decision {
 		available = slices.DeleteFunc(c.takenBack(now), func(m member) bool { return c.declined(m.w) != nil })
 	}
 	if len(available) > 0 {
-		if c.moved() && !c.paced {
-			c.paced = true
-			if start := r.pace(c.req.Model, now, len(available)); start.After(now) {
-				return decision{wake: start}
-			}
-		}
-		return decision{attempt: c.begin(c.choose(available))}
+		return c.start(available, now)
 	}
 	if e := c.misconfigured(now); e != nil {
 		return decision{failure: e}
@@ -124,6 +120,32 @@ func (c *call) decide(now time.Time) decision {
 		return decision{failure: c.giveUp(now)}
 	}
 	return decision{changed: r.changed, wake: c.wake(now)}
+}
+
+// start chooses one of the members, all of which may be asked, or says when: a
+// request that lost its worker has to wait for its turn, and may have to run apart
+// from others. r.mu is held.
+func (c *call) start(members []member, now time.Time) decision {
+	if until := c.heldBack(now); until.After(now) {
+		return decision{wake: until}
+	}
+	if c.moved() && !c.paced {
+		c.paced = true
+		if start := c.r.pace(c.req.Model, now, len(members)); start.After(now) {
+			return decision{wake: start}
+		}
+	}
+	if apart := c.apart(members, now); len(apart) > 0 {
+		return decision{attempt: c.begin(c.choose(apart))}
+	}
+	wake := c.patience()
+	if !now.Before(wake) {
+		return decision{failure: c.notApart(now)}
+	}
+	if t := c.wake(now); t.After(now) && t.Before(wake) {
+		wake = t
+	}
+	return decision{wake: wake, changed: c.r.changed}
 }
 
 // available returns the members that may be asked now, without those of except.
@@ -165,6 +187,7 @@ func (c *call) begin(m member) *attempt {
 	c.r.turns++
 	w.turn = c.r.turns
 	w.inFlight++
+	a.doubtful()
 	if w.gate == untilTime {
 		w.trial, a.trial = true, true
 	}

@@ -52,6 +52,7 @@
 // watchdog looks at a port on its own goroutine; its attempt waits for that.//
 // An operator's drain (drain.go) takes a worker out and lets its streams move
 // away one by one. Requests that lost their worker start spread in time
-// (pace.go). For a request under suspicion of killing workers the router looks
-// whether they are really gone (gone.go).
+// (pace.go). One that may have killed its worker starts after the others and apart
+// from them (caution.go), and if it loses another one, the router looks whether
+// both are really gone (gone.go).
 package router

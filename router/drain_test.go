@@ -299,8 +299,8 @@ func TestGone(t *testing.T) {
 				req := request()
 				req.Suspects = []string{"w1"}
 				e := r.mustFail(t, req, c.kind)
-				if e.Gone != c.gone {
-					t.Errorf("gone: %v", e.Gone)
+				if e.Culprit != c.gone {
+					t.Errorf("culprit: %v", e.Culprit)
 				}
 				for _, w := range r.workers {
 					w.do(func() { w.down = false })

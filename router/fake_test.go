@@ -323,3 +323,25 @@ func (b *lockedBuffer) count(s string) int {
 }
 
 var _ io.Writer = (*lockedBuffer)(nil)
+
+// dying yields a token after prefill and no other one, until the worker dies.
+func dying(dies <-chan struct{}, prefill time.Duration) script {
+	return func(ctx context.Context, _ *engine.Request, yield func(engine.Delta, error) bool) {
+		first := time.NewTimer(prefill)
+		defer first.Stop()
+		for {
+			select {
+			case <-first.C:
+				if !yield(engine.Delta{TokenIDs: []engine.TokenID{1}}, nil) {
+					return
+				}
+				continue
+			case <-dies:
+				yield(engine.Delta{}, &engine.Error{Kind: engine.Disconnected})
+			case <-ctx.Done():
+				yield(engine.Delta{}, &engine.Error{Kind: engine.Disconnected, Err: ctx.Err()})
+			}
+			return
+		}
+	}
+}

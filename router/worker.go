@@ -68,6 +68,8 @@ type worker struct {
 	pausedUntil time.Time     // it said 429 or 503
 	busy        *engine.Error // how it said that
 
+	doubt doubt
+
 	looking  bool      // one look at a time
 	lookedAt time.Time // when the last one ended
 

@@ -58,7 +58,7 @@ var kinds = [...]kindInfo{
 	engine.NoWorker:            {503, "no_worker_available", "No worker is available for this model", retryLater},
 	engine.Cancelled:           {statusClientClosedRequest, "cancelled", "The client left", ""},
 	engine.Drained:             {503, "worker_drained", "The worker was taken out of service before the answer was complete", retryMakesSense},
-	engine.Poison:              {400, "request_lost_workers", "Two workers in a row were lost while they ran this request, so no third one is given it", retryUseless},
+	engine.Poison:              {400, "request_lost_workers", "Twice in a row the worker that ran this request was lost, so the request is not tried again", retryUseless},
 	engine.TimedOut:            {504, "request_timeout", "The answer was not complete within the request's time limit", "The request can be repeated with a longer limit or fewer tokens."},
 }
 
@@ -131,6 +131,7 @@ var whyNotMoved = map[engine.NotMoved]string{
 	engine.MigrationOff:    "; migration is off",
 	engine.MovesUsedUp:     "; its limit of moves is used up",
 	engine.SequenceTooLong: "; it is too long to be moved",
+	engine.PoisonSuspected: "; its workers were lost twice in a row, together with other requests, any of which may be the cause",
 }
 
 // retryAfter is hint in whole seconds, at least 1, or fallback without a hint.

@@ -293,7 +293,11 @@ func (c *call) conclude(failure *engine.Error) {
 		c.server.metrics.disconnected.Inc()
 		c.model.cancelled(c.ep.label, c.requestType())
 	}
-	c.model.count(c.ep.label, c.requestType(), errorType(status))
+	kind := errorType(status)
+	if failure.Kind == engine.Poison {
+		kind = errorInternal // the status only keeps SDKs from repeating it
+	}
+	c.model.count(c.ep.label, c.requestType(), kind)
 	c.record(status, failure.Kind.String())
 	args := c.logArgs(slog.Int("status", status), slog.String("kind", failure.Kind.String()))
 	if worker := cmp.Or(failure.WorkerID, c.lastWorker()); worker != "" {

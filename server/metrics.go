@@ -177,5 +177,8 @@ func errorType(status int) string {
 	case status >= 400 && status < 500:
 		return "validation"
 	}
-	return "internal"
+	return errorInternal
 }
+
+// errorInternal is the label of a request that failed on our side, or a worker's.
+const errorInternal = "internal"
