@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // MaxEventBytes bounds one line and the joined data of one event. It is that
@@ -16,10 +17,15 @@ const MaxEventBytes = 64 << 20
 var ErrTooLong = errors.New("sse: event too long")
 
 const (
-	startBytes = 4 << 10  // first size of the buffer: more than a usual event
+	homeBytes  = 1 << 10  // of a Reader's own buffer: more than a usual event
+	lentBytes  = 16 << 10 // of a buffer that is lent to one that fell behind
 	keepBytes  = 64 << 10 // buffers grown beyond this are given back after their event
 	emptyReads = 100      // reads of nothing in a row before io.ErrNoProgress
 )
+
+// buffers are lent to Readers that have more to read than their own holds, until
+// they have read it all: of many open streams few have, and most wait.
+var buffers = sync.Pool{New: func() any { return new([lentBytes]byte) }}
 
 // An Event is one dispatched server-sent event.
 type Event struct {
@@ -43,6 +49,9 @@ type Reader struct {
 	begun   bool // the first line is behind us
 	err     error
 
+	home []byte           // our own buffer
+	lent *[lentBytes]byte // what buf is, if it was lent
+
 	name []byte
 	data []byte
 }
@@ -51,15 +60,16 @@ type Reader struct {
 // returns, at most the size of its buffer.
 func NewReader(src io.Reader) *Reader {
 	r := new(Reader)
-	r.Reset(src, nil)
+	r.Reset(src, make([]byte, homeBytes))
 	return r
 }
 
-// Reset makes r a new Reader of src, with buf as its buffer until an event does
-// not fit. A Reader within a larger record, with its buffer behind it, costs no
-// memory of its own: with many streams open that is what an event costs.
+// Reset makes r a new Reader of src, with buf as its own buffer, which should
+// hold an event or two; for more, one is lent to it. A Reader within a larger
+// record, with its buffer behind it, costs no memory of its own: with many streams
+// open that is what an event costs.
 func (r *Reader) Reset(src io.Reader, buf []byte) {
-	*r = Reader{src: src, limit: MaxEventBytes, buf: buf}
+	*r = Reader{src: src, limit: MaxEventBytes, buf: buf, home: buf}
 }
 
 // LimitEvent lowers the bound of one line and of the joined data of one event to
@@ -85,6 +95,7 @@ func (r *Reader) Next() (Event, error) {
 				err = io.ErrUnexpectedEOF
 			}
 			r.err = err
+			r.use(nil, nil)
 			return Event{}, err
 		}
 		if len(line) == 0 {
@@ -212,11 +223,11 @@ func (r *Reader) line() ([]byte, error) {
 
 // fill reads once more, behind what is buffered.
 func (r *Reader) fill() error {
-	if r.pos == r.end {
-		r.pos, r.end = 0, 0
-	}
-	if r.end == len(r.buf) {
+	switch full := r.end == len(r.buf); {
+	case full:
 		r.makeRoom()
+	case r.pos == r.end:
+		r.use(r.home, nil) // nothing more had arrived: it is ours that waits
 	}
 	for range emptyReads {
 		n, err := r.src.Read(r.buf[r.end:])
@@ -233,16 +244,29 @@ func (r *Reader) fill() error {
 	return io.ErrNoProgress
 }
 
-// makeRoom moves the unread bytes to the front, and doubles the buffer if they
-// fill more than half of it.
+// makeRoom is for a buffer that the last read filled, so that there may be more:
+// it moves the unread bytes to the front of one that is lent, and doubles that if
+// they fill more than half of it.
 func (r *Reader) makeRoom() {
-	unread := r.end - r.pos
-	into := r.buf
-	if unread*2 >= len(r.buf) {
-		into = make([]byte, max(startBytes, 2*len(r.buf)))
+	switch unread := r.end - r.pos; {
+	case unread*2 < lentBytes && len(r.buf) < lentBytes:
+		lent := buffers.Get().(*[lentBytes]byte)
+		r.use(lent[:], lent)
+	case unread*2 < len(r.buf):
+		r.use(r.buf, r.lent)
+	default:
+		r.use(make([]byte, max(lentBytes, 2*len(r.buf))), nil)
 	}
-	copy(into, r.buf[r.pos:r.end])
-	r.buf, r.pos, r.end = into, 0, unread
+}
+
+// use makes buf the buffer, with the unread bytes at its front.
+func (r *Reader) use(buf []byte, lent *[lentBytes]byte) {
+	r.end = copy(buf, r.buf[r.pos:r.end])
+	r.buf, r.pos = buf, 0
+	if r.lent != nil && r.lent != lent {
+		buffers.Put(r.lent)
+	}
+	r.lent = lent
 }
 
 // release forgets the event returned before. A buffer that one large event blew
@@ -253,9 +277,8 @@ func (r *Reader) release() {
 	if cap(r.data) > keepBytes {
 		r.data = nil
 	}
-	if unread := r.end - r.pos; len(r.buf) > keepBytes && unread <= startBytes {
-		into := make([]byte, 2*startBytes)
-		copy(into, r.buf[r.pos:r.end])
-		r.buf, r.pos, r.end = into, 0, unread
+	if unread := r.end - r.pos; len(r.buf) > keepBytes && unread <= lentBytes/2 {
+		lent := buffers.Get().(*[lentBytes]byte)
+		r.use(lent[:], lent)
 	}
 }

@@ -96,7 +96,7 @@ type answer struct {
 	events sse.Reader
 	frame  frame
 	ids    [8]engine.TokenID
-	buf    [4 << 10]byte
+	buf    [1 << 10]byte // events are smaller, but for the first; of many at once see sse.Reader
 }
 
 // maxJoined bounds the ids of a delta that is made of several events.
