@@ -1,0 +1,216 @@
+package trtllm
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"baton/engine"
+	"baton/engine/transport"
+	"baton/sse"
+)
+
+const completionsPath = "/v1/completions"
+
+// maxEventBytes bounds one event. A stream that goes beyond costs no more memory
+// than this.
+const maxEventBytes = 1 << 20
+
+// Client is the engine.Client of one TensorRT-LLM server.
+type Client struct {
+	link   *transport.Link
+	probed atomic.Pointer[fields] // nil until Probe has seen the server's description
+}
+
+var _ engine.Client = (*Client)(nil)
+
+// New returns the client of the server behind link. It does not connect.
+func New(link *transport.Link) *Client { return &Client{link: link} }
+
+// Kind returns "trtllm".
+func (c *Client) Kind() string { return engine.TRTLLM }
+
+// Parameters implements engine.Client: the package's table, or what the version
+// that Probe found makes of it.
+func (c *Client) Parameters() engine.Parameters { return c.fields().parameters }
+
+// Unsupported implements engine.Client.
+func (c *Client) Unsupported(req *engine.Request) string {
+	if req.Output.Logprobs && req.Output.TopLogprobs == 0 {
+		plain := *req // the sampled token's own log-probability comes with its id
+		plain.Output = engine.OutputOptions{}
+		req = &plain
+	}
+	return c.Parameters().Unsupported(req)
+}
+
+// Generate implements engine.Engine.
+func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Stream {
+	if req.Stop.MinTokens > 0 {
+		return c.generateMinimum(ctx, req)
+	}
+	return c.generate(ctx, req)
+}
+
+// generate is Generate without min_tokens.
+func (c *Client) generate(ctx context.Context, req *engine.Request) engine.Stream {
+	return func(yield func(engine.Delta, error) bool) {
+		resp, err := c.start(ctx, req)
+		if err != nil {
+			yield(engine.Delta{}, err)
+			return
+		}
+		defer resp.Abort() // the server looks once a second, and then gives the request up
+		a := &answer{link: c.link, resp: resp, output: req.Output, stop: &req.Stop, last: noID}
+		a.events.Reset(resp, a.buf[:])
+		a.events.LimitEvent(maxEventBytes)
+		a.frame.ids = a.ids[:0]
+		for {
+			delta, err := a.next(ctx)
+			if err != nil {
+				if cause := engine.CauseOf(ctx); cause != nil {
+					err = cause // whatever broke, it broke because the caller went
+				}
+				yield(engine.Delta{}, err)
+				return
+			}
+			finished := delta.FinishReason != ""
+			if !yield(delta, nil) && !finished {
+				return
+			}
+			if finished {
+				resp.Finish()
+				return
+			}
+		}
+	}
+}
+
+// start sends the request and returns the answer once it is a stream.
+func (c *Client) start(ctx context.Context, req *engine.Request) (*transport.Response, error) {
+	body, err := completionsBody(req, c.fields())
+	if err != nil {
+		return nil, c.link.Error(engine.Internal, "encode request: %w", err)
+	}
+	resp, err := c.link.Post(ctx, completionsPath, req.ID, body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Status != http.StatusOK {
+		return nil, statusError(resp)
+	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		resp.Abort()
+		return nil, c.link.Error(engine.ProtocolError, "%s answered with JSON, not with a stream", completionsPath)
+	}
+	return resp, nil
+}
+
+// An answer is one streamed response that is being read, with the memory for a
+// usual event within it.
+type answer struct {
+	link   *transport.Link
+	resp   *transport.Response
+	output engine.OutputOptions
+	stop   *engine.StopConditions
+	tokens int            // read so far
+	last   engine.TokenID // of them; noID = none
+	joined []engine.TokenID
+
+	held  bool // delta and err were read behind the delta that was returned last
+	delta engine.Delta
+	err   *engine.Error
+
+	events sse.Reader
+	frame  frame
+	ids    [8]engine.TokenID
+	buf    [4 << 10]byte
+}
+
+// maxJoined bounds the ids of a delta that is made of several events.
+const maxJoined = 64
+
+// next returns the next delta that holds ids or a finish reason. Events that
+// have arrived together become one delta: a frontend that fell behind catches up.
+// Only the last event stands for itself, and those with logprobs do.
+func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
+	if a.held || a.events.Buffered() { // else it is read from a connection that ends with ctx
+		if cause := engine.CauseOf(ctx); cause != nil {
+			return engine.Delta{}, cause
+		}
+	}
+	delta, err := a.delta, a.err
+	if !a.held {
+		delta, err = a.read()
+		for err == nil && len(delta.TokenIDs) == 0 && delta.FinishReason == "" {
+			delta, err = a.read()
+		}
+	}
+	a.held = false
+	if err != nil || delta.FinishReason != "" || a.output.Logprobs || !a.events.Buffered() {
+		return delta, err
+	}
+	a.joined = append(a.joined[:0], delta.TokenIDs...)
+	for len(a.joined) < maxJoined && a.events.Buffered() {
+		if a.delta, a.err = a.read(); a.err != nil || a.delta.FinishReason != "" {
+			a.held = true
+			break
+		}
+		a.joined = append(a.joined, a.delta.TokenIDs...)
+	}
+	return engine.Delta{TokenIDs: a.joined}, nil
+}
+
+// read reads one event, which may say nothing.
+func (a *answer) read() (engine.Delta, *engine.Error) {
+	event, err := a.events.Next()
+	switch {
+	case err == io.EOF:
+		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended without a finish reason")
+	case err != nil:
+		return engine.Delta{}, a.resp.ReadError(err)
+	case len(event.Data) == 0:
+		return engine.Delta{}, nil
+	case string(event.Data) == "[DONE]":
+		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended with [DONE] and no finish reason")
+	}
+	if err := a.frame.decode(event.Data, a.output.Logprobs); err != nil {
+		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
+	}
+	if a.frame.failed {
+		complaint, _ := a.link.ParseComplaint(event.Data)
+		return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
+	}
+	if a.frame.textOnly {
+		// Going on would turn an answer into an empty one.
+		return engine.Delta{}, a.link.Error(engine.WorkerMisconfigured, "the server sends text without token ids, although it was told not to detokenize; a newer TensorRT-LLM is needed")
+	}
+	finish, ok := finishReason(a.frame.finish)
+	if !ok {
+		return engine.Delta{}, a.link.Error(engine.EngineError, "the engine ended the request with finish reason %q", a.frame.finish)
+	}
+	if n := len(a.frame.ids); n > 0 {
+		a.last = a.frame.ids[n-1]
+	}
+	if finish == engine.FinishStop {
+		a.restoreEnd()
+	}
+	a.tokens += len(a.frame.ids)
+	return engine.Delta{TokenIDs: a.frame.ids, Logprobs: a.frame.logprobs, FinishReason: finish}, nil
+}
+
+// finishReason maps the engine's word to a success. "cancelled" and "timeout" are
+// failures of the worker: nobody here has asked for either.
+func finishReason(word []byte) (engine.FinishReason, bool) {
+	switch string(word) {
+	case "":
+		return "", true
+	case "stop":
+		return engine.FinishStop, true
+	case "length":
+		return engine.FinishLength, true
+	}
+	return "", false
+}
