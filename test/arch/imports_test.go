@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"gguf":         {},
 	"chattemplate": {},
 	"config":       {},
+	"discovery":    {},
 	"credentials":  {},
 	"tokenizer":    {"gguf"},
 	"hub":          {"gguf"},
