@@ -116,6 +116,12 @@ func cleanToken(t string) string {
 	return t
 }
 
+// Local is the hub cache that the environment names, without a hub behind it.
+func Local(getenv func(string) string) *Hub {
+	c := FromEnvironment(getenv)
+	return &Hub{offline: c.Offline, cache: cache{c.CacheDir}, headers: cache{c.HeaderDir}}
+}
+
 // New makes a hub. The error is one about Config.Endpoint.
 func New(c Config) (*Hub, error) {
 	endpoint, err := url.Parse(c.Endpoint)

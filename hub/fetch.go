@@ -70,8 +70,8 @@ func (h *Hub) Missing(ref Ref) error {
 	return failed(ErrNotFound, "%s; fetch it with \"hf download %s\", or give a folder or a .gguf file with --model-path", h.missing(ref), ref.Repo)
 }
 
-// IsOffline tells whether the environment forbids the network.
-func (h *Hub) IsOffline() bool { return h.offline != "" }
+// IsOffline tells whether nothing can be fetched.
+func (h *Hub) IsOffline() bool { return h.offline != "" || h.endpoint == nil }
 
 // Fetch brings the small files of a model into the cache, or the header of a .gguf
 // file into our own. It makes one attempt; a second one continues where the first
@@ -81,7 +81,7 @@ func (h *Hub) IsOffline() bool { return h.offline != "" }
 // is fetched: a newer commit's tokenizer beside the weights of an older one would
 // be a trap for every engine that uses the cache without a network.
 func (h *Hub) Fetch(ctx context.Context, ref Ref) (Found, error) {
-	if h.offline != "" {
+	if h.IsOffline() {
 		return Found{}, h.Missing(ref)
 	}
 	asked := ref

@@ -74,6 +74,7 @@ const (
 	generationConfigFile = "generation_config.json"
 	templateFile         = "chat_template.jinja"
 	processorFile        = "chat_template.json"
+	adapterFile          = "adapter_config.json"
 	additionalDir        = "additional_chat_templates"
 )
 

@@ -6,8 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	"baton/chattemplate"
@@ -18,7 +16,11 @@ import (
 //
 // The error is one sentence that names the file at fault and the way out.
 func Load(name, path string) (*Model, error) {
-	m, err := load(path)
+	place, err := localFinder().place(path)
+	var m *Model
+	if err == nil {
+		m, err = load(place)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", name, err)
 	}
@@ -26,13 +28,8 @@ func Load(name, path string) (*Model, error) {
 	return m, nil
 }
 
-// load is Load before the model has a public name.
-func load(path string) (*Model, error) {
-	place, err := locate(path)
-	if err != nil {
-		return nil, err
-	}
-	var m *Model
+// load reads the folder or file at place. The model has no public name yet.
+func load(place string) (m *Model, err error) {
 	if isFolder(place) {
 		m, err = loadFolder(place)
 	} else {
@@ -45,44 +42,6 @@ func load(path string) (*Model, error) {
 	m.Shape = shapeOf(m)
 	m.digest = sync.OnceValue(func() Digest { return digestOf(m.Tokenizer) })
 	return m, nil
-}
-
-// locate returns the file or folder that path means.
-func locate(path string) (string, error) {
-	path = expandHome(path)
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && (info.IsDir() || strings.HasSuffix(strings.ToLower(path), ".gguf")):
-		return filepath.Clean(path), nil
-	case err == nil && filepath.Base(path) == "tokenizer.json":
-		return "", fmt.Errorf("%s is one file of a model; give the folder it lies in", path)
-	case err == nil:
-		return "", fmt.Errorf("%s is neither a model folder nor a .gguf file", path)
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%w; give a model folder or a .gguf file that can be read", err)
-	case isHubID(path):
-		return locateInHubCache(path)
-	}
-	return "", fmt.Errorf("%s is not there; give a model folder, a .gguf file, or the hub id of a model in the local hub cache", path)
-}
-
-// expandHome replaces a leading ~/, which a shell leaves alone behind an equals
-// sign and which nothing replaces in a file or the environment.
-func expandHome(path string) string {
-	rest, ok := strings.CutPrefix(path, "~/")
-	if !ok {
-		return path
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return path
-	}
-	return filepath.Join(home, rest)
-}
-
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // maxFileBytes bounds each file that is read whole. The largest tokenizer.json

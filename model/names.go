@@ -1,9 +1,12 @@
 package model
 
 import (
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"baton/hub"
 )
 
 // Options say where models' files lie and what models are called, as two flags
@@ -11,6 +14,10 @@ import (
 type Options struct {
 	Paths       map[string]string // --model-path, by public name
 	ServedNames map[string]string // --served-model-name: the public name by the worker's own
+	// Hub is where missing files are fetched from; nil = nothing is fetched, and the
+	// local cache is the one that the environment names.
+	Hub *hub.Hub
+	Log *slog.Logger // nil = silent
 }
 
 // public returns the public name of what a worker calls own.

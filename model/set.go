@@ -1,13 +1,16 @@
 package model
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"baton/hub"
 )
 
 // ErrOtherTokenizer is in the chain of an error that says so of a worker: its
@@ -18,6 +21,7 @@ var ErrOtherTokenizer = errors.New("another tokenizer")
 // A Set holds the models by public name. It is safe for concurrent use.
 type Set struct {
 	options Options
+	find    finder
 
 	mu     sync.Mutex // guards all below; never held while a file is read
 	models map[string]*Model
@@ -36,16 +40,27 @@ type loading struct {
 }
 
 // NewSet loads every model whose path the options name, so that a wrong path is
-// one sentence at the start and not an error on the first request.
+// one sentence at the start and not an error on the first request. Those that have
+// to be fetched first are not waited for: see [Set.Run].
 func NewSet(options Options) (*Set, error) {
 	s := &Set{
 		options: options,
+		find:    localFinder(),
 		models:  make(map[string]*Model),
 		origin:  make(map[string]origin),
 		loads:   make(map[string]*loading),
 	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if h := options.Hub; h != nil {
+		s.find.hub = h
+		if !h.IsOffline() {
+			s.find.fetches = newFetches(h, options.Log)
+		}
+	}
 	if path := options.path(""); path != "" {
-		if _, err := s.load(path); err != nil {
+		if _, err := s.load(path); err != nil && !errors.Is(err, ErrFetching) {
 			return nil, wrongPath("", path, err)
 		}
 	}
@@ -55,12 +70,24 @@ func NewSet(options Options) (*Set, error) {
 			continue // a worker will say where it is
 		}
 		m, err := s.load(path)
+		if errors.Is(err, ErrFetching) {
+			continue
+		}
 		if err != nil {
 			return nil, wrongPath(name+"=", path, err)
 		}
 		s.models[name] = m.named(name)
 	}
 	return s, nil
+}
+
+// Run fetches the models that are wanted and not on this machine, until ctx ends.
+// Without it they stay on their way for ever.
+func (s *Set) Run(ctx context.Context) error {
+	if s.find.fetches == nil {
+		return nil
+	}
+	return s.find.fetches.run(ctx)
 }
 
 // wrongPath is err with the flag before it. Most errors begin with the path, which
@@ -101,42 +128,74 @@ func (s *Set) Names() []string {
 }
 
 // Resolve returns the public name and the model of what a worker calls own.
-// hintPath is where the worker says its files are ("" if it does not say); it is
-// used if no path is configured and it is a folder, a .gguf file or a cached hub
-// id on this machine.
+// hintPath is where the worker says its files are ("" if it does not say). Where no
+// path is configured it is used if it is a folder, a .gguf file or a model of the hub
+// cache on this machine; else what the worker says is looked for on the hub.
 //
 // The error is one sentence for the log. It is not final, unless it is
 // ErrOtherTokenizer: a worker may be resolved again, for instance after the model
-// was fetched.
+// was fetched. It is [ErrFetching] while nothing is wrong, and only time is needed.
 func (s *Set) Resolve(worker, own, hintPath string) (public string, m *Model, err error) {
 	public = s.options.public(own)
-	path := s.options.path(public)
-	if path == "" {
-		var found bool
-		if path, found = findHint(hintPath, own); !found {
-			m, err = s.joinUnseen(public, own, hintPath)
-			return public, m, err
-		}
-	}
-	if m, err = s.load(path); err != nil {
+	m, found, err := s.configuredOrHinted(public, own, hintPath)
+	switch {
+	case err != nil:
 		return public, nil, fmt.Errorf("model %q: %w", public, err)
+	case !found:
+		m, err = s.joinUnseen(public, own, hintPath)
+		return public, m, err
 	}
 	m, err = s.join(public, origin{worker, own}, m)
 	return public, m, err
 }
 
-// findHint returns the first of a worker's hints that is on this machine. The
-// name of a model is a hint too: it is often a hub id.
-func findHint(hints ...string) (path string, found bool) {
-	for _, hint := range hints {
-		if hint == "" || !filepath.IsAbs(hint) && !isHubID(hint) {
-			continue // a relative path of the worker's machine means something else here
-		}
-		if place, err := locate(hint); err == nil && (filepath.IsAbs(hint) || place != hint) {
-			return place, true
+// configuredOrHinted loads the model that the flags mean, else the one that the
+// worker's words mean; found is false if they mean nothing here.
+func (s *Set) configuredOrHinted(public, own, hintPath string) (m *Model, found bool, err error) {
+	if path := s.options.path(public); path != "" {
+		m, err = s.load(path)
+		return m, true, err
+	}
+	hint := s.hint(public, own, hintPath)
+	if hint == "" {
+		return nil, false, nil
+	}
+	place, err := s.find.placeHinted(hint)
+	if err != nil {
+		return nil, true, err
+	}
+	m, err = s.loadPlace(place)
+	return m, true, err
+}
+
+// hint returns which of a worker's words means something here, "" if none does. The
+// name of a model is a hint too: it is often a hub id. What is on this machine comes
+// first; then what another worker brought under the same name; then the hub, where a
+// name is looked for only if it says whose model it is.
+func (s *Set) hint(public, own, hintPath string) string {
+	for _, hint := range []string{hintPath, own} {
+		if s.find.isLocal(hint) {
+			return hint
 		}
 	}
-	return "", false
+	if s.find.fetches == nil || s.isBrought(public, own) {
+		return ""
+	}
+	if _, ok := refOfHint(hintPath); ok {
+		return hintPath
+	}
+	if ref, ok := hub.ParseRef(own); ok && ref.HasOwner() {
+		return own
+	}
+	return ""
+}
+
+// isBrought tells whether a worker that calls its model own brought the model public.
+func (s *Set) isBrought(public, own string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from, ok := s.origin[public]
+	return ok && from.own == own
 }
 
 // join makes a loaded model the one with this public name, or checks that it may
@@ -188,10 +247,14 @@ func describe(from origin, m *Model) string {
 // load reads a path once. Whoever comes while it is read waits; a failure is
 // forgotten, so that the next one tries again.
 func (s *Set) load(path string) (*Model, error) {
-	place, err := locate(path)
+	place, err := s.find.place(path)
 	if err != nil {
 		return nil, err
 	}
+	return s.loadPlace(place)
+}
+
+func (s *Set) loadPlace(place string) (*Model, error) {
 	s.mu.Lock()
 	l, ok := s.loads[place]
 	if ok {

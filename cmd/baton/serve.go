@@ -71,7 +71,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 		return err
 	}
 	defer endTraces(tracer, log)
-	models, err := model.NewSet(modelOptions(cfg))
+	models, err := newModels(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 	logSecurity(cfg, log)
 	sayAdmin(cfg, adminListener, log)
 	operators := admin.New(workers, api, level, adminHost(cfg), log)
-	background := withAdmin(found.checkingStart(workers.Run), operators, adminListener, log)
+	background := withAdmin(found.checkingStart(together(workers.Run, models.Run)), operators, adminListener, log)
 	return serveUntilStopped(stop, access.behind(patient(listener, log)), api.Handler(), api, background, cfg, log)
 }
 
@@ -147,10 +147,6 @@ func bound(d time.Duration) string {
 		return "off"
 	}
 	return d.String()
-}
-
-func modelOptions(cfg *config.Serve) model.Options {
-	return model.Options{Paths: byName(cfg.ModelPaths), ServedNames: byName(cfg.ServedNames)}
 }
 
 func byName(list []config.Named) map[string]string {
