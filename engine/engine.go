@@ -56,6 +56,15 @@ type Request struct {
 	Stop     StopConditions
 	Output   OutputOptions
 
+	// Constraint is what the answer's text must be; nil = it is free. A request
+	// with one is not continued on another worker: as long as none of its tokens
+	// was delivered, it begins anew there.
+	Constraint *Constraint
+	// HoldBack asks that nothing is delivered before the end, because nobody is
+	// shown anything before: then a request with a Constraint can begin anew at any
+	// time. The first Delta then holds all.
+	HoldBack bool
+
 	Priority  int    // lower is served earlier, as in vLLM; 0 = default
 	CacheSalt string // isolates the worker's prefix cache; "" = none
 

@@ -23,6 +23,14 @@ const (
 	Logprobs          Parameter = "logprobs"
 	Priority          Parameter = "priority"
 	CacheSalt         Parameter = "cache_salt"
+
+	// The sorts of a Constraint.
+	JSONSchema    Parameter = "json_schema"
+	JSONObject    Parameter = "json_object"
+	Regex         Parameter = "guided_regex"
+	Choice        Parameter = "guided_choice"
+	Grammar       Parameter = "guided_grammar"
+	StructuralTag Parameter = "structural_tag"
 )
 
 // AllParameters lists them all, in the order in which people are shown them.
