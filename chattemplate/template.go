@@ -16,6 +16,9 @@ type Template struct {
 	base   []value        // what each name is before the request is known: a global function, or nothing
 }
 
+// Source is what the template was compiled from.
+func (t *Template) Source() string { return t.source }
+
 // Parse compiles a template. Templates come from a model's files, so it is
 // meant to be called once per model, not per request.
 //

@@ -232,4 +232,5 @@ type ModelInfo struct {
 	ContextLength int    // in tokens; 0 = unknown
 	VocabSize     int    // 0 = unknown
 	Path          string // where the worker says the model's files lie; may be a hub id; "" = unknown
+	ChatTemplate  string // the source of the worker's own; "" = unknown
 }

@@ -102,3 +102,13 @@ func (g *Group) Partial() []engine.Parameter {
 func (g *Group) parameters(is func(engine.Parameter) bool) []engine.Parameter {
 	return slices.DeleteFunc(slices.Clone(engine.AllParameters), func(name engine.Parameter) bool { return !is(name) })
 }
+
+// Kinds lists the engines of the members, each once, in order.
+func (g *Group) Kinds() []string {
+	var kinds []string
+	for _, m := range g.Members {
+		kinds = append(kinds, m.Kind)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"baton/config"
-	"baton/engine"
 	"baton/engine/transport"
 	"baton/model"
 	"baton/router"
@@ -30,7 +29,7 @@ type attacher struct {
 	mu        sync.Mutex              // guards the rest
 	unlooked  map[string]bool         // URLs of --worker that nobody has tried to attach to yet
 	links     map[string]*transport.Link
-	warned    map[string]string // what was last said of the models that a worker's id serves in vain
+	warned    map[string]string // what a worker, by its id, was last warned of
 	seen      map[string]bool   // public names; true = onModel was told
 }
 
@@ -47,6 +46,7 @@ func newAttacher(cfg *config.Serve, models *model.Set, log *slog.Logger) *attach
 		warned:         make(map[string]string),
 		seen:           make(map[string]bool),
 	}
+	a.groups.shown = len(cfg.Workers) == 0 // those that are discovered come when they come
 	for _, w := range cfg.Workers {
 		a.unlooked[w.URL] = true
 	}
@@ -77,19 +77,24 @@ func (a *attacher) checkingStart(run func(context.Context) error) func(context.C
 func (a *attacher) attach(ctx context.Context, spec router.Spec) (*router.Worker, error) {
 	w, err := a.find(ctx, spec)
 	a.flagNames.looked(spec.ID, err == nil, time.Now())
-	if a.firstLook(spec.URL) && errors.Is(err, model.ErrOtherTokenizer) {
+	first, all := a.firstLook(spec.URL)
+	if first && errors.Is(err, model.ErrOtherTokenizer) {
 		a.failStart(err)
+	}
+	if all {
+		a.groups.show()
 	}
 	return w, err
 }
 
-// firstLook reports whether this was the first look at a worker that --worker names.
-func (a *attacher) firstLook(url string) bool {
+// firstLook reports whether this was the first look at a worker that --worker names,
+// and whether there was one at all of them now.
+func (a *attacher) firstLook(url string) (first, all bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	first := a.unlooked[url]
+	first = a.unlooked[url]
 	delete(a.unlooked, url)
-	return first
+	return first, len(a.unlooked) == 0
 }
 
 // forget gives up what is kept of a worker that is gone.
@@ -131,36 +136,69 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.resolve(spec.ID, client.Kind(), info)
+	found, warnings, err := a.resolve(spec.ID, client.Kind(), info)
 	if err != nil {
 		return nil, err
 	}
 	checked := make(map[model.Digest]bool)
 	for _, f := range found {
-		if f.adapter || checked[f.model.Digest()] {
+		if f.base != "" || checked[f.model.Digest()] {
 			continue
 		}
 		checked[f.model.Digest()] = true
 		if err := checkTokenizer(ctx, client, spec.ID, f); err != nil {
 			return nil, err
 		}
+		if err := compareTemplates(f); err != nil {
+			warnings = append(warnings, warning{"the chat template of the worker is not that of the model's files, which is the one that is used", err})
+		}
 	}
-	w := &router.Worker{Client: withModel(client, link, found[0].model), Info: info}
+	client = withModel(client, link, found[0].model)
+	found, out := a.groups.set(spec.ID, client, found)
+	if len(found) == 0 {
+		return nil, out[0]
+	}
+	a.warn(spec.ID, append(warnings, leftOut(out...)...))
+	w := &router.Worker{Client: client, Info: info}
 	for _, f := range found {
 		a.announce(f.public)
-		a.groups.add(spec.ID, f)
-		w.Models = append(w.Models, router.Model{Name: f.public, Own: f.own, ContextLength: f.context})
+		w.Models = append(w.Models, router.Model{Name: f.public, Own: f.own, ContextLength: f.context, Base: f.base})
 	}
 	return w, nil
 }
 
-const (
-	// maxModelsPerWorker bounds what one worker can add to the metrics' labels.
-	maxModelsPerWorker = 1000
-	// maxModels bounds what all workers can add to them, those that are gone too:
-	// the counters of a model stay until the process ends.
-	maxModels = 10_000
-)
+// A warning is a record of the log about a worker that serves all the same.
+type warning struct {
+	message string
+	err     error
+}
+
+func leftOut(errs ...error) []warning {
+	var warnings []warning
+	for _, err := range errs {
+		warnings = append(warnings, warning{"model left out", err})
+	}
+	return warnings
+}
+
+// warn logs what there is to be warned of about a worker, unless it was the same the
+// last time: workers are attached to again and again.
+func (a *attacher) warn(workerID string, warnings []warning) {
+	said := ""
+	for _, w := range warnings {
+		said += fmt.Sprintf("%s: %v\n", w.message, w.err)
+	}
+	a.mu.Lock()
+	again := a.warned[workerID] == said
+	a.warned[workerID] = said
+	a.mu.Unlock()
+	if again {
+		return
+	}
+	for _, w := range warnings {
+		a.log.Warn(w.message, "worker", workerID, "err", w.err)
+	}
+}
 
 // announce tells onModel of a model that is new.
 func (a *attacher) announce(public string) {
@@ -184,91 +222,4 @@ func (a *attacher) count(public string) error {
 	}
 	a.seen[public] = false
 	return nil
-}
-
-// A foundModel is one model of a worker with what the frontend knows of it.
-type foundModel struct {
-	public, own string
-	context     int  // in tokens; 0 = unknown
-	adapter     bool // a LoRA adapter of another model
-	model       *model.Model
-}
-
-// resolve finds the models that a worker says it serves. Those that cannot be
-// tokenized for here are left out, with lines in the log, as long as there is
-// another; else the error says why. Another tokenizer than the model's is a wrong
-// flag or a wrong worker, so then the whole worker is out.
-func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundModel, error) {
-	all := len(info.Models)
-	info.Models = info.Models[:min(all, maxModelsPerWorker)]
-	var found []foundModel
-	var left []error
-	names := make(map[string]bool)
-	for _, m := range info.Models {
-		f, err := a.resolveOne(workerID, kind, m, info.Models)
-		if err == nil {
-			err = a.count(f.public)
-		}
-		if errors.Is(err, model.ErrOtherTokenizer) {
-			return nil, err
-		}
-		if err != nil {
-			left = append(left, err)
-			continue
-		}
-		if names[f.public] { // several names of one model, all of which have one public name
-			continue
-		}
-		names[f.public] = true
-		found = append(found, f)
-	}
-	if all > maxModelsPerWorker {
-		left = append(left, fmt.Errorf("the worker serves more models than are looked at: %d, the limit is %d", all, maxModelsPerWorker))
-	}
-	switch {
-	case len(found) == 0 && len(left) > 0:
-		return nil, left[0]
-	case len(found) == 0:
-		return nil, fmt.Errorf("the worker serves no model")
-	}
-	a.warnLeftOut(workerID, left)
-	return found, nil
-}
-
-// warnLeftOut says which models of a worker are left out, unless it said the
-// same the last time: workers are attached to again and again.
-func (a *attacher) warnLeftOut(workerID string, left []error) {
-	said := fmt.Sprint(left)
-	a.mu.Lock()
-	again := a.warned[workerID] == said || a.warned[workerID] == "" && len(left) == 0
-	a.warned[workerID] = said
-	a.mu.Unlock()
-	if again {
-		return
-	}
-	for _, err := range left {
-		a.log.Warn("model left out", "worker", workerID, "err", err)
-	}
-}
-
-// resolveOne finds one model. A LoRA adapter has the tokenizer of its base.
-func (a *attacher) resolveOne(workerID, kind string, m engine.ModelInfo, all []engine.ModelInfo) (foundModel, error) {
-	hint := m.Path
-	for _, base := range all {
-		if m.Parent != "" && base.ID == m.Parent {
-			hint = base.Path
-		}
-	}
-	public, found, err := a.models.Resolve(workerID, m.ID, hint)
-	a.flagNames.saw(m.ID, public)
-	if err != nil {
-		return foundModel{}, err
-	}
-	// llama.cpp counts exactly the tokens of its file; other engines may have rows
-	// more than tokens, to fill up a matrix.
-	if m.VocabSize != 0 && (m.VocabSize < found.VocabSize || kind == engine.LlamaCPP && m.VocabSize != found.VocabSize) {
-		return foundModel{}, fmt.Errorf("model %q: worker %s has another tokenizer than %s: its vocabulary has %d tokens, not %d; give the files of the worker's model with %s",
-			public, workerID, found.Path, m.VocabSize, found.VocabSize, model.PathFlag(public))
-	}
-	return foundModel{public: public, own: m.ID, context: m.ContextLength, adapter: m.Parent != "", model: found}, nil
 }

@@ -184,22 +184,6 @@ func listing(models ...map[string]any) http.Handler {
 	})
 }
 
-func TestAttachAdapters(t *testing.T) {
-	dir := modelFolder(t)
-	base := map[string]any{"id": "base", "owned_by": "vllm", "root": dir, "max_model_len": 256}
-	adapter := map[string]any{"id": "adapter", "owned_by": "vllm", "root": "/no/such/adapter", "parent": "base"}
-	w, names, log, err := attachTo(t, listing(base, adapter), model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(w.Models) != 2 || !reflect.DeepEqual(names, []string{"base", "adapter"}) {
-		t.Errorf("models %+v, names %q", w.Models, names)
-	}
-	if strings.Contains(log, "same tokenizer") {
-		t.Errorf("an adapter is taken for its base model: %s", log)
-	}
-}
-
 // A model without files here must not keep the worker's others from being served.
 func TestAttachLeavesOutWhatItCannotTokenizeFor(t *testing.T) {
 	dir := modelFolder(t)
@@ -248,40 +232,6 @@ func TestAttachAgainSaysNothingNew(t *testing.T) {
 	attach(1 + 2)
 	models = models[:1]
 	attach(1 + 2)
-}
-
-func TestGroupsNameTheFlagThatJoins(t *testing.T) {
-	m, err := model.Load("a", modelFolder(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	g := newGroups(slog.New(slog.NewTextHandler(&out, nil)))
-	g.add("w:1", foundModel{public: "m-awq", own: "m-awq", model: m})
-	g.add("w:2", foundModel{public: "m-fp8", own: "m-fp8", model: m})
-	g.add("w:3", foundModel{public: "m-fp8", own: "m-fp8", model: m})
-	g.add("w:3", foundModel{public: "m-fp8", own: "m-fp8", model: m}) // it came back
-	if n := strings.Count(out.String(), "same tokenizer"); n != 1 {
-		t.Errorf("%d hints: %s", n, out.String())
-	}
-	if want := `--served-model-name 'm-awq=m-awq' --served-model-name 'm-fp8=m-awq'`; !strings.Contains(out.String(), want) {
-		t.Errorf("no %s in %s", want, out.String())
-	}
-	g.add("w:1", foundModel{public: "alias", own: "alias", model: m})
-	if strings.Contains(out.String(), "alias=") && strings.Contains(out.String(), "'m-awq=alias'") {
-		t.Errorf("two names that one worker has are taken for two models: %s", out.String())
-	}
-	if n := strings.Count(out.String(), "model has a worker"); n != 4 {
-		t.Errorf("%d lines for four: %s", n, out.String())
-	}
-}
-
-func TestNiceName(t *testing.T) {
-	for name, want := range map[string]string{"Qwen/Qwen3": "Qwen/Qwen3", "/models/x-q4.gguf": "x-q4", `C:\models\x.gguf`: "x", "x.gguf": "x"} {
-		if got := niceName(name); got != want {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
 }
 
 func TestAttachBoundsTheModelsOfAWorker(t *testing.T) {

@@ -82,6 +82,7 @@ type probedModel struct {
 	found     *foundModel // with the files on this machine; nil = they were not found
 	unfound   error       // why
 	compared  bool        // the worker's tokens of a test text are those of the files
+	template  error       // how the worker's chat template is not that of the files
 	tokenizes bool
 	token     *engine.TokenID // generated
 	took      time.Duration
@@ -160,11 +161,12 @@ func (p *prober) probeModel(ctx context.Context, m *probedModel, generate bool) 
 	}
 	m.tokenizes = tokenizes
 	if m.found != nil {
-		if !m.found.adapter {
+		if m.found.base == "" {
 			if err := checkTokenizer(ctx, p.client, p.cfg.Worker.ID, *m.found); err != nil {
 				return err
 			}
 			m.compared = tokenizes
+			m.template = compareTemplates(*m.found)
 		}
 		prompt = m.found.model.Tokenizer.Encode(probePrompt, false)
 	}
@@ -236,6 +238,9 @@ func (m *probedModel) report(workerID string) modelReport {
 	}
 	if m.found != nil {
 		r.Files = m.found.model.Path
+	}
+	if m.template != nil {
+		r.TemplateProblem = m.template.Error()
 	}
 	if m.unfound != nil {
 		r.FilesProblem = strings.TrimPrefix(m.unfound.Error(), fmt.Sprintf("model %q: ", m.info.ID))

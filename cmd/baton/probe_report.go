@@ -33,6 +33,7 @@ type modelReport struct {
 	VocabSize         int             `json:"vocab_size"`       // 0 = it does not say
 	Files             string          `json:"files,omitempty"`  // on this machine
 	FilesProblem      string          `json:"files_problem,omitempty"`
+	TemplateProblem   string          `json:"template_problem,omitempty"`
 	Tokenizes         bool            `json:"tokenizes"`
 	TokenizerCompared bool            `json:"tokenizer_compared"` // and found equal
 	Token             *engine.TokenID `json:"token,omitempty"`    // that it generated
@@ -143,6 +144,9 @@ func (m *modelReport) print(line func(name, format string, args ...any)) {
 		line("  tokenizer", "%s; not compared, as the worker does not tokenize", m.Files)
 	default:
 		line("  tokenizer", "the worker tokenizes: %s; not compared: %s", map[bool]string{true: "yes", false: "no"}[m.Tokenizes], cmp.Or(m.FilesProblem, "no files"))
+	}
+	if m.TemplateProblem != "" {
+		line("  template", "that of the files is used, but %s", m.TemplateProblem)
 	}
 	if m.Token != nil {
 		line("  generates", "one token, id %d, in %.1f ms", *m.Token, m.TookMS)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"baton/engine"
 	"baton/model"
@@ -28,4 +29,27 @@ func checkTokenizer(ctx context.Context, client engine.Client, workerID string, 
 	}
 	return fmt.Errorf("model %q: worker %s has another tokenizer than %s: it makes other tokens of a test text; give the files of the worker's model with %s",
 		f.public, workerID, f.model.Path, model.PathFlag(f.public))
+}
+
+// compareTemplates says where the worker's chat template, if it tells it, and that of
+// the model's files part. The kind of line ends and the blanks around all of it mean
+// nothing.
+func compareTemplates(f foundModel) error {
+	if f.template == "" {
+		return nil
+	}
+	if f.model.Template == nil {
+		return fmt.Errorf("model %q: the worker has a chat template, and %s has none, so chats are refused", f.public, f.model.Path)
+	}
+	own, files := templateLines(f.template), templateLines(f.model.Template.Source())
+	for i := range max(len(own), len(files)) {
+		if i >= len(own) || i >= len(files) || own[i] != files[i] {
+			return fmt.Errorf("model %q: the templates of the worker and of %s differ from line %d on", f.public, f.model.Path, i+1)
+		}
+	}
+	return nil
+}
+
+func templateLines(source string) []string {
+	return strings.Split(strings.TrimSpace(strings.ReplaceAll(source, "\r\n", "\n")), "\n")
 }

@@ -43,13 +43,14 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 		Defaults struct {
 			NCtx int `json:"n_ctx"`
 		} `json:"default_generation_settings"`
-		ModelPath string `json:"model_path"`
-		BuildInfo string `json:"build_info"`
+		ModelPath    string `json:"model_path"`
+		BuildInfo    string `json:"build_info"`
+		ChatTemplate string `json:"chat_template"`
 	}
 	if err := json.Unmarshal(body, &props); err != nil {
 		return engine.Info{}, c.link.Error(engine.ProtocolError, "GET /props: %w", err)
 	}
-	model.Path = props.ModelPath
+	model.Path, model.ChatTemplate = props.ModelPath, props.ChatTemplate
 	if props.Defaults.NCtx > 0 {
 		model.ContextLength = props.Defaults.NCtx // of one slot, which is what a request has
 	}

@@ -1,6 +1,7 @@
 package llamacpp
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,6 +39,12 @@ func TestProbe(t *testing.T) {
 	}
 	const name = "SmolLM2-135M-Instruct.Q4_1.gguf"
 	models := read("v1-models.json")
+	var props struct {
+		ChatTemplate string `json:"chat_template"`
+	}
+	if err := json.Unmarshal([]byte(read("props.json")), &props); err != nil || props.ChatTemplate == "" {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name      string
 		documents map[string]string
@@ -45,7 +52,7 @@ func TestProbe(t *testing.T) {
 		kind      engine.Kind // 0 = no error
 	}{
 		{"recorded server", map[string]string{"/v1/models": models, "/props": read("props.json")},
-			engine.Info{Version: "b0-unknown", Models: []engine.ModelInfo{{ID: name, ContextLength: 2048, VocabSize: 49152, Path: name}}}, 0},
+			engine.Info{Version: "b0-unknown", Models: []engine.ModelInfo{{ID: name, ContextLength: 2048, VocabSize: 49152, Path: name, ChatTemplate: props.ChatTemplate}}}, 0},
 		{"props are hidden", map[string]string{"/v1/models": models}, engine.Info{Models: []engine.ModelInfo{{ID: name, ContextLength: 2048, VocabSize: 49152}}}, 0},
 		{"no llama.cpp", nil, engine.Info{}, engine.WorkerMisconfigured},
 		{"no model", map[string]string{"/v1/models": `{"data":[]}`}, engine.Info{}, engine.WorkerMisconfigured},
