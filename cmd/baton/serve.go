@@ -19,7 +19,6 @@ import (
 	"baton/backend"
 	"baton/config"
 	"baton/migration"
-	"baton/model"
 	"baton/preprocess"
 	"baton/router"
 	"baton/server"
