@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"baton/engine"
@@ -25,7 +26,9 @@ type attempt struct {
 	ended    bool // nothing more is taken
 	trial    bool // it goes first after an inhibition
 	unproven bool // its request lost a worker, and no token has come since
+	movable  bool // the request could go on elsewhere when it began
 	tokens   int  // delivered so far
+	full     int  // with so many tokens the answer is complete
 	vocab    int  // every id is below; 0 = unknown
 	yield    func(engine.Delta, error) bool
 	w        *worker
@@ -67,7 +70,8 @@ func (a *attempt) run(ctx context.Context, yield func(engine.Delta, error) bool)
 // stream yields what the worker delivers and keeps the books, also when the
 // consumer leaves or panics. It returns how the attempt failed, if it did.
 func (a *attempt) stream(ctx context.Context, yield func(engine.Delta, error) bool) *engine.Error {
-	a.ctx, a.yield, a.vocab = ctx, yield, a.req.VocabSize
+	a.ctx, a.yield, a.vocab, a.full = ctx, yield, a.req.VocabSize, room(&a.req)
+	a.movable = a.req.Movable != nil && a.req.Movable()
 	a.trace = a.req.Trace.Begin(a.req.ID, a.w.spec.ID)
 	a.trace.Parameters = a.client.Parameters()
 	a.watch.begin(a)
@@ -101,6 +105,9 @@ func (a *attempt) take(d engine.Delta, err error) bool {
 		return a.fail(a.error(engine.ProtocolError, fmt.Errorf("token id %d is outside the vocabulary of %d", id, a.vocab)))
 	}
 	if a.tokens == 0 {
+		if !a.watch.first() {
+			return a.fail(a.judge(nil))
+		}
 		a.r.delivered(a)
 	}
 	a.tokens += len(d.TokenIDs)
@@ -118,8 +125,24 @@ func (a *attempt) take(d engine.Delta, err error) bool {
 	if failure := a.drained(); failure != nil {
 		return a.fail(failure)
 	}
+	if a.tokens >= a.full {
+		a.watch.complete.Store(true) // its end is known, whatever the worker then says or does not say
+	}
 	a.watch.restart()
 	return true
+}
+
+// room returns with how many tokens the answer to req is complete: its budget, or
+// what the context of the model leaves.
+func room(req *engine.Request) int {
+	n := math.MaxInt
+	if req.Stop.MaxTokens > 0 {
+		n = req.Stop.MaxTokens
+	}
+	if req.ContextLength > 0 {
+		n = min(n, req.ContextLength-len(req.TokenIDs))
+	}
+	return n
 }
 
 func (a *attempt) fail(failure *engine.Error) bool {

@@ -43,7 +43,8 @@
 // a delta the clock stands still. A stream that has been silent for a second, or
 // ten times its usual pace, makes the router look whether the worker's port is
 // open: live servers that are told to stop close their port at once and leave
-// their streams open and silent for up to a minute.
+// their streams open and silent for up to a minute. A stream that has all its
+// tokens waits only a moment for its finish reason.
 //
 // # Who owns what
 //

@@ -14,9 +14,9 @@ const drainSpacing = 20 * time.Millisecond
 
 // Drain takes the worker out of rotation until Undrain, also over its own
 // restart. Its streams may finish for DrainTimeout; then those that can go on
-// elsewhere are ended, one by one, with an error of kind Drained. The others run
-// to their end: a planned stop makes no error. It returns how many requests run
-// there, and false if there is no such worker.
+// elsewhere, with tokens or without, are ended, one by one, with an error of kind
+// Drained. The others run to their end: a planned stop makes no error. It returns
+// how many requests run there, and false if there is no such worker.
 func (r *Router) Drain(id string) (running int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,37 +77,50 @@ func (r *Router) worker(id string) *worker {
 
 // drained returns the error with which a drained worker gives this stream up
 // now, or nil. It is called between two deltas, when nothing is under way that
-// could be lost.
+// could be lost. The watchdog sees to the streams that have none yet.
 func (a *attempt) drained() *engine.Error {
-	giveUpAt := a.w.giveUpAt.Load()
-	if giveUpAt == 0 { // the usual case, which costs a token one load
+	if a.w.giveUpAt.Load() == 0 { // the usual case, which costs a token one load
 		return nil
 	}
-	now := time.Now()
-	if now.UnixNano() < giveUpAt || a.req.Movable == nil || !a.req.Movable() {
+	if a.req.Movable == nil || !a.req.Movable() {
 		return nil
+	}
+	failure, _ := a.givenUp(a.tokens)
+	return failure
+}
+
+// givenUp returns the error with which a drained worker gives up a stream that can
+// go on elsewhere, after so many tokens, or nil. If it is only not its turn, again
+// is when to ask again.
+func (a *attempt) givenUp(tokens int) (failure *engine.Error, again time.Duration) {
+	giveUpAt, now := a.w.giveUpAt.Load(), time.Now()
+	if giveUpAt == 0 || now.UnixNano() < giveUpAt {
+		return nil, 0
 	}
 	if a.req.DrainedFrom == a.w.spec.ID {
-		return nil // it was taken back, and would come and go
+		return nil, 0 // it was taken back, and would come and go
 	}
 	a.r.mu.Lock()
 	defer a.r.mu.Unlock()
-	if !a.w.draining || now.Sub(a.w.gaveUp) < drainSpacing || !a.r.elsewhere(a, now) {
-		return nil
+	if !a.w.draining || !a.r.elsewhere(a, tokens, now) {
+		return nil, 0
+	}
+	if wait := drainSpacing - now.Sub(a.w.gaveUp); wait > 0 {
+		return nil, wait
 	}
 	a.w.gaveUp = now
-	return a.error(engine.Drained, fmt.Errorf("its worker is drained"))
+	return a.error(engine.Drained, fmt.Errorf("its worker is drained")), 0
 }
 
 // elsewhere reports whether another worker could be asked now to go on with the
-// request of a. One that has failed and not yet proved to be well does not count.
-// r.mu is held.
-func (r *Router) elsewhere(a *attempt, now time.Time) bool {
+// request of a after so many tokens. One that has failed and not yet proved to be
+// well does not count. r.mu is held.
+func (r *Router) elsewhere(a *attempt, tokens int, now time.Time) bool {
 	s := r.table.models[a.model]
 	if s == nil {
 		return false
 	}
-	need := len(a.req.TokenIDs) + a.tokens + 1
+	need := len(a.req.TokenIDs) + tokens + 1
 	return slices.ContainsFunc(s.members, func(m member) bool {
 		return m.w != a.w && m.w.gate == open && m.w.available(now) && !m.w.paused(now) &&
 			(m.contextLength == 0 || m.contextLength >= need) && m.client.Unsupported(&a.req) == ""

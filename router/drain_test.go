@@ -1,6 +1,7 @@
 package router
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -96,6 +97,84 @@ func TestStreamsOfADrainedWorker(t *testing.T) {
 		r.Undrain("w1")
 		r.mustBe(t, "w1", stateReady) // a drain is no failure
 	})
+}
+
+// Streams that have no token yet are given up too, within a second of the time, and
+// those that must not be moved are not.
+func TestAStreamOfADrainedWorkerBeforeItsFirstToken(t *testing.T) {
+	const stay = 2
+	newRig(t, 2, drainConfig(), func(t *testing.T, r *rig) {
+		r.workers["w1"].plays(tokens(2, 15*time.Second))
+		r.Drain("w2")
+		start := time.Now()
+		var mu sync.Mutex
+		var ended []time.Duration
+		var all sync.WaitGroup
+		for i := range 20 + stay {
+			req := movable()
+			if i < stay {
+				req.Movable = func() bool { return false }
+			}
+			all.Go(func() {
+				ids, _, e := r.ask(t.Context(), req)
+				mu.Lock()
+				defer mu.Unlock()
+				if e == nil {
+					ended = append(ended, 0)
+					return
+				}
+				if e.Kind != engine.Drained || len(ids) > 0 {
+					t.Errorf("%d ids, %v", len(ids), e)
+				}
+				ended = append(ended, time.Since(start))
+			})
+		}
+		time.Sleep(time.Second)
+		r.Undrain("w2")
+		r.Drain("w1")
+		all.Wait()
+		slices.Sort(ended)
+		if len(ended) != 20+stay || ended[stay-1] != 0 || ended[stay] == 0 {
+			t.Fatalf("%d moved: %v", len(ended)-stay, ended)
+		}
+		for i, at := range ended[stay:] {
+			if at < 6*time.Second || at > 7500*time.Millisecond {
+				t.Errorf("given up after %v", at)
+			}
+			if i > 0 && at-ended[stay+i-1] < drainSpacing {
+				t.Errorf("two given up within %v", at-ended[stay+i-1])
+			}
+		}
+		r.Undrain("w1")
+		r.mustBe(t, "w1", stateReady)
+	})
+}
+
+// A stream that gets its first token just when it is given up goes either way, but
+// not both (run it with -race).
+func TestTheFirstTokenOfADrainedWorker(t *testing.T) {
+	for offset := range 20 {
+		newRig(t, 2, drainConfig(), func(t *testing.T, r *rig) {
+			r.workers["w1"].plays(tokens(2, 6*time.Second+time.Duration(offset-10)))
+			r.Drain("w2")
+			req, n := movable(), 0
+			req.Movable = func() bool { return n == 0 } // with a token it is too long, say
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for d, err := range r.Generate(t.Context(), req) {
+					if err != nil && n > 0 {
+						t.Errorf("after %d tokens: %v", n, err)
+					}
+					n += len(d.TokenIDs)
+				}
+			}()
+			time.Sleep(time.Second)
+			r.Undrain("w2")
+			r.Drain("w1")
+			<-done
+		})
+	}
 }
 
 // What cannot go on elsewhere runs to its end.

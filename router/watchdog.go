@@ -13,6 +13,9 @@ import (
 const (
 	// quietAfter is the least silence that makes the router look at the worker.
 	quietAfter = time.Second
+	// finishGrace is how long a worker may take to say that an answer is complete
+	// which has all its tokens. It leaves time to look whether it is dead.
+	finishGrace = quietAfter + 500*time.Millisecond
 	// quietPace times its usual silence between two deltas is what a stream may
 	// take before the router looks.
 	quietPace = 10
@@ -34,6 +37,7 @@ type watchdog struct {
 	pace         atomic.Int64                 // the usual silence before a delta, in nanoseconds; 0 = unknown
 	quick        atomic.Bool                  // the pace is too quick to matter, and not measured
 	talking      atomic.Bool                  // a token has come: the stall bound counts, not the first-token one
+	complete     atomic.Bool                  // all tokens have come, and only the finish reason is missing
 	verdict      atomic.Pointer[engine.Error] // why the attempt was ended
 	start        time.Time
 
@@ -44,6 +48,7 @@ type watchdog struct {
 	mu      sync.Mutex // guards the rest
 	timer   *time.Timer
 	due     time.Duration // when it is to fire, after start
+	heard   bool          // the worker has said something
 	stopped bool
 	checks  sync.WaitGroup // a check that runs
 }
@@ -67,6 +72,15 @@ func (d *watchdog) arrived() {
 		d.measure()
 	}
 	d.waitingSince.Store(held)
+}
+
+// first notes that the worker has said something for the first time. It returns
+// false if the attempt had been ended by then.
+func (d *watchdog) first() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heard = true
+	return d.verdict.Load() == nil
 }
 
 // measure brings the pace up to date. The silence before the first token is none.
@@ -113,23 +127,42 @@ func (d *watchdog) check() {
 	d.quick.Store(pace > 0 && pace < slow/2 && silence < slow)
 	switch bound := d.bound(); {
 	case bound > 0 && silence >= bound:
-		what := "token"
-		if !d.talking.Load() {
-			what = "first token"
-		}
-		d.fail(engine.Stalled, fmt.Errorf("no %s within %v", what, bound))
+		d.fail(engine.Stalled, fmt.Errorf("no %s within %v", d.missing(), bound))
 		return
 	case silence >= d.quiet():
 		d.a.r.look(d.ctx, d.a.w)
 	}
+	spacing := d.giveUp()
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.stopped && d.verdict.Load() == nil {
 		wait := d.next(d.silence())
+		if spacing > 0 {
+			wait = min(wait, spacing)
+		}
 		d.due = time.Since(d.start) + wait
 		d.timer.Reset(wait)
 	}
+}
+
+// giveUp ends the attempt if its worker is drained and has not said anything. One
+// that has is given up between two deltas. If it is not this one's turn, giveUp
+// returns after how long it may be.
+func (d *watchdog) giveUp() (again time.Duration) {
+	if d.talking.Load() || !d.a.movable {
+		return 0
+	}
+	failure, again := d.a.givenUp(0)
+	if failure == nil {
+		return again
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.heard { // else it may be movable no more
+		d.end(failure)
+	}
+	return 0
 }
 
 // forgive takes time that was nobody's off the silence: if the timer fires much
@@ -153,10 +186,25 @@ func (d *watchdog) silence() time.Duration {
 
 // bound is the silence that the worker may keep now; 0 = no bound.
 func (d *watchdog) bound() time.Duration {
-	if d.talking.Load() {
-		return d.a.r.cfg.StallTimeout
+	stall := d.a.r.cfg.StallTimeout
+	switch {
+	case d.complete.Load() && (stall == 0 || stall > finishGrace):
+		return finishGrace
+	case d.talking.Load():
+		return stall
 	}
 	return d.a.r.cfg.FirstTokenTimeout
+}
+
+// missing is what the worker is to say next.
+func (d *watchdog) missing() string {
+	switch {
+	case d.complete.Load():
+		return "finish reason after the last token"
+	case d.talking.Load():
+		return "token"
+	}
+	return "first token"
 }
 
 // quiet is the silence after which the router looks.
@@ -172,7 +220,7 @@ func (d *watchdog) next(silence time.Duration) time.Duration {
 		wait = min(quiet-silence, lookSpacing)
 	}
 	// The bound may shrink when the first token comes, so both count.
-	for _, bound := range [...]time.Duration{d.a.r.cfg.FirstTokenTimeout, d.a.r.cfg.StallTimeout} {
+	for _, bound := range [...]time.Duration{d.a.r.cfg.FirstTokenTimeout, d.a.r.cfg.StallTimeout, d.bound()} {
 		if bound > silence {
 			wait = min(wait, bound-silence)
 		}
@@ -181,8 +229,10 @@ func (d *watchdog) next(silence time.Duration) time.Duration {
 }
 
 // fail ends the attempt. The first verdict stands.
-func (d *watchdog) fail(kind engine.Kind, err error) {
-	if e := d.a.error(kind, err); d.verdict.CompareAndSwap(nil, e) {
+func (d *watchdog) fail(kind engine.Kind, err error) { d.end(d.a.error(kind, err)) }
+
+func (d *watchdog) end(e *engine.Error) {
+	if d.verdict.CompareAndSwap(nil, e) {
 		d.cancel(e)
 	}
 }

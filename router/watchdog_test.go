@@ -52,6 +52,51 @@ func TestSilenceBounds(t *testing.T) {
 	}
 }
 
+// A worker that has delivered all that was asked for is not waited for as long as
+// for a token, and one that only is a little late with its finish reason is not
+// to blame.
+func TestSilenceAfterTheLastToken(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		stall   time.Duration
+		budget  int
+		context int
+		after   time.Duration
+	}{
+		{"the budget is used up", 30 * time.Second, 2, 0, finishGrace},
+		{"the context is full", 30 * time.Second, 9, 5, finishGrace},
+		{"one token is missing", 30 * time.Second, 3, 6, 30 * time.Second},
+		{"the stall bound is shorter", 200 * time.Millisecond, 2, 0, 200 * time.Millisecond},
+		{"no stall bound", 0, 2, 0, finishGrace},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := testConfig
+			cfg.StallTimeout = c.stall
+			newRig(t, 1, cfg, func(t *testing.T, r *rig) {
+				r.workers["w1"].plays(thenSilent(2))
+				req := request()
+				req.Stop.MaxTokens, req.ContextLength = c.budget, c.context
+				start := time.Now()
+				if e := r.mustFail(t, req, engine.Stalled); time.Since(start) != c.after {
+					t.Errorf("after %v: %v", time.Since(start), e)
+				}
+				r.workers["w1"].plays(tokens(1, 0))
+			})
+		})
+	}
+	newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
+		r.workers["w1"].plays(func(ctx context.Context, _ *engine.Request, yield func(engine.Delta, error) bool) {
+			if yield(engine.Delta{TokenIDs: []engine.TokenID{1}}, nil) && sleep(ctx, finishGrace-time.Millisecond) {
+				yield(engine.Delta{FinishReason: engine.FinishLength}, nil)
+			}
+		})
+		req := request()
+		req.Stop.MaxTokens = 1
+		r.mustAnswer(t, req, "w1")
+		r.mustBe(t, "w1", stateReady)
+	})
+}
+
 func TestBoundsOff(t *testing.T) {
 	cfg := testConfig
 	cfg.FirstTokenTimeout, cfg.StallTimeout = 0, 0

@@ -29,6 +29,9 @@ func (s *stage) ask(f *failure, p phase) observation {
 	req.Header.Set("Content-Type", "application/json")
 	o := observation{start: time.Now()}
 	last := o.start
+	if f.act != nil && p == beforeFirst {
+		defer time.AfterFunc(prefill/2, func() { f.act(s) }).Stop()
+	}
 	resp, err := tr.RoundTrip(req)
 	if err != nil {
 		o.broken = err

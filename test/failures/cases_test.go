@@ -74,7 +74,11 @@ type failure struct {
 }
 
 func (f *failure) class(engine string, p phase) class {
-	if p == beforeFinish && f.gap != bound && f.gap != detection {
+	switch {
+	case p != beforeFinish:
+	case f.gap == bound:
+		return detection // nothing but the finish reason is missing, which is not waited for as long as a token
+	case f.gap != detection:
 		return none
 	}
 	if c := f.gaps[engine+", "+string(p)]; c != "" {
@@ -183,6 +187,9 @@ var failures = []*failure{
 	{name: "slow drip, 2 s a token", phases: streaming[:1], fault: sim.Fault{Kind: sim.FaultDrip, Delay: sim.Duration(2 * time.Second)}, gap: itsOwn, fate: unharmed, unaided: true},
 	{name: "pause of 20 s", phases: anyTime[:2], fault: sim.Fault{Kind: sim.FaultPause, Delay: sim.Duration(20 * time.Second)}, gap: itsOwn, fate: unharmed, unaided: true},
 	{name: "drained", phases: []phase{beforeConnecting, inTheMiddle}, drainAfter: 100 * time.Millisecond, code: "no_worker_available",
+		act: func(s *stage) { s.router.Drain(victim) }},
+	{name: "drained while the prompt is read", phases: early, fault: sim.Fault{Kind: sim.FaultPause, Delay: sim.Duration(20 * time.Second)},
+		drainAfter: 100 * time.Millisecond, gap: detection, unaided: true,
 		act: func(s *stage) { s.router.Drain(victim) }},
 	{name: "poison: two workers die of it", phases: anyTime[:2], fault: sim.Fault{Kind: sim.FaultKill}, victims: 2, fate: toldSo, code: "worker_disconnected"},
 }
