@@ -29,7 +29,8 @@ func TestDefaults(t *testing.T) {
 	}
 	c.settings = nil
 	want := &Serve{
-		Workers:  []Worker{{ID: "a:1", URL: "http://a:1"}},
+		Workers:   []Worker{{ID: "a:1", URL: "http://a:1"}},
+		Discovery: DiscoverStatic, DiscoveryInterval: 5 * time.Second,
 		HTTPHost: "0.0.0.0", HTTPPort: 8000, AdminAddress: "127.0.0.1:8001",
 		MigrationSpacing: 5 * time.Millisecond, DrainTimeout: 20 * time.Second,
 		ConnectTimeout: 3 * time.Second, FirstTokenTimeout: 5 * time.Minute, StallTimeout: 30 * time.Second,
@@ -159,7 +160,7 @@ func TestSentences(t *testing.T) {
 		{"list for a number", nil, nil, "http-port: [1]", file + `: http-port must be a whole number from 0 to 65535, not a list or mapping (line 1)`},
 		{"mapping for a list", nil, nil, "worker: {a: b}", file + `: worker must be a list of texts (line 1)`},
 		{"file is a list", nil, nil, "- a", file + `: a configuration file is a list of lines like migration-limit: 3`},
-		{"no workers", []string{"--http-port", "1"}, nil, "", `--worker is missing: name at least one worker, for example --worker http://127.0.0.1:8000`},
+		{"no workers", []string{"--http-port", "1"}, nil, "", `--worker is missing: name at least one worker, for example --worker http://127.0.0.1:8000, or choose a --discovery`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,11 @@ type Serve struct {
 	Workers     []Worker
 	ModelPaths  []Named // where the files of a model lie; Name "" = of every other model
 	ServedNames []Named // Name is the worker's own name ("" = every other), Value the public one
+
+	Discovery         string // one of Discover…
+	DiscoveryFiles    []FileName
+	DiscoveryNames    []DiscoveryName
+	DiscoveryInterval time.Duration
 
 	HTTPHost string
 	HTTPPort int // 0 = a free one
@@ -79,8 +85,8 @@ func LoadServe(args []string, lookupEnv func(string) (string, bool)) (*Serve, er
 	if err != nil {
 		return nil, err
 	}
-	if len(c.Workers) == 0 && !c.DumpConfig {
-		return nil, usage("--worker is missing: name at least one worker, for example --worker http://127.0.0.1:8000")
+	if err := c.checkDiscovery(); err != nil && !c.DumpConfig {
+		return nil, err
 	}
 	if err := c.checkTLS(); err != nil && !c.DumpConfig {
 		return nil, err
@@ -105,11 +111,12 @@ func (c *Serve) checkTLS() error {
 // newServe declares the settings and puts the defaults in force.
 func newServe() *Serve {
 	c := &Serve{}
-	c.settings = []*setting{
+	c.settings = slices.Concat([]*setting{
 		section("Workers and models"),
 		list(&c.Workers, parseWorker, "worker", "[KIND=]URL",
 			"a worker's address; KIND, which is "+orList(kinds)+", is needed only for a worker that does not say what it is",
 			"[KIND=]http://host:port or [KIND=]https://host:port, where KIND is "+orList(kinds)+"; without a port it is 80 or 443"),
+	}, c.discoverySettings(), []*setting{
 		list(&c.ModelPaths, parseModelPath, "model-path", "[NAME=]PATH",
 			"the folder or .gguf file with the tokenizer and the chat template of the model with public name NAME; without NAME, of every model that has no path of its own",
 			"[NAME=]PATH"),
@@ -193,7 +200,7 @@ func newServe() *Serve {
 			"a YAML file with the same names as keys", "the path of a file")).alsoEnv(),
 		commandOnly(boolean(&c.DumpConfig, "dump-config",
 			"print what is in force and where each value comes from, then exit")),
-	}
+	})
 	return c
 }
 

@@ -28,10 +28,10 @@ var SystemResolver Resolver = &net.Resolver{PreferGo: true, StrictErrors: true}
 
 // A Name is what is looked up, and what its workers have in common.
 type Name struct {
+	Kind   string // the engine, as stated; "" = ask the workers
+	Scheme string // http or https
 	Host   string // a name; for Services that of the SRV records
 	Port   string // of all workers; for Services the records say it
-	Scheme string // http or https
-	Kind   string // the engine, as stated; "" = ask the workers
 }
 
 // Addresses returns the Source of the workers behind the A and AAAA records of a

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +15,7 @@ import (
 // otherwise be a flag without effect and without a word.
 type flagNames struct {
 	log     *slog.Logger
-	workers int // how many there are
+	workers int // how many there are; math.MaxInt = nobody knows
 
 	mu       sync.Mutex // guards what follows
 	unseen   []flagName
@@ -42,6 +43,9 @@ const (
 
 func newFlagNames(cfg *config.Serve, log *slog.Logger) *flagNames {
 	f := &flagNames{log: log, workers: len(cfg.Workers), attached: make(map[string]bool)}
+	if cfg.Discovery != "" && cfg.Discovery != config.DiscoverStatic {
+		f.workers = math.MaxInt
+	}
 	for _, n := range cfg.ModelPaths {
 		f.expect("--model-path", n, false)
 	}

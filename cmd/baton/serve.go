@@ -74,6 +74,10 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 	if err != nil {
 		return err
 	}
+	source, err := workerSource(cfg, log)
+	if err != nil {
+		return err
+	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
@@ -97,7 +101,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 	logSecurity(cfg, log)
 	sayAdmin(cfg, adminListener, log)
 	operators := admin.New(workers, api, level, adminHost(cfg), log)
-	background := withAdmin(found.checkingStart(together(workers.Run, models.Run)), operators, adminListener, log)
+	background := withAdmin(found.checkingStart(together(workers.Run, models.Run, following(source, workers))), operators, adminListener, log)
 	return serveUntilStopped(stop, access.behind(patient(listener, log)), api.Handler(), api, background, cfg, log)
 }
 
@@ -124,7 +128,7 @@ func shownAddress(cfg *config.Serve, got net.Addr) string {
 
 // logStart is the start of the log.
 func logStart(cfg *config.Serve, address string, log *slog.Logger) {
-	log.Info("baton serves", "address", address, "version", version, "workers", len(cfg.Workers), "router_mode", cfg.RouterMode)
+	log.Info("baton serves", "address", address, "version", version, "workers", len(cfg.Workers), "discovery", cfg.Discovery, "router_mode", cfg.RouterMode)
 	log.Info("time bounds", "connect", bound(cfg.ConnectTimeout), "first_token", bound(cfg.FirstTokenTimeout),
 		"stall", bound(cfg.StallTimeout), "request", bound(cfg.RequestTimeout), "worker_wait", bound(cfg.WorkerWaitTimeout))
 	if cfg.MigrationLimit == 0 {
@@ -136,7 +140,7 @@ func logStart(cfg *config.Serve, address string, log *slog.Logger) {
 		attrs = append(attrs, "max_seq_len", cfg.MigrationMaxSeqLen)
 	}
 	log.Info("migration is on", attrs...)
-	if len(cfg.Workers) == 1 {
+	if len(cfg.Workers) == 1 && cfg.Discovery == config.DiscoverStatic {
 		log.Warn("there is one worker only, so no answer can move to another; add one with --worker")
 	}
 }
