@@ -31,6 +31,7 @@ func inBubble(t *testing.T, text Generator, change func(*Config), f func(t *test
 		rig := newRig(text, change)
 		var network enginetest.Network // no buffers: a client that does not read stops the server at once
 		srv := &http.Server{Handler: rig.Handler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), Protocols: &http.Protocols{}}
+		rig.AttachTo(srv)
 		srv.Protocols.SetHTTP1(true)
 		srv.Protocols.SetUnencryptedHTTP2(true)
 		go srv.Serve(network.Listen(baton))

@@ -55,9 +55,11 @@ type call struct {
 	ep     *endpoint
 	ids    requestIDs
 	start  time.Time
-	from   *http.Request // for the records of its end
-	debug  bool          // the client wants to know how its answer came about
+	from   origin
+	debug  bool // the client wants to know how its answer came about
 	cancel context.CancelCauseFunc
+	follow func() bool        // ends the watch over net/http's context
+	stop   context.CancelFunc // of the time limit; nil = there is none
 
 	// Known once the request is prepared.
 	prepared   *preprocess.Prepared
@@ -72,49 +74,122 @@ type call struct {
 	toFirstToken time.Duration
 }
 
+// An origin is what the records of a request's end tell of the HTTP request. It is
+// kept in place of the request, which holds on to much more.
+type origin struct {
+	remote, method, route string // the routes of the generation API are plain
+	header                http.Header
+}
+
+// originOf returns what cfg's records need.
+func (s *Server) originOf(r *http.Request) origin {
+	o := origin{remote: r.RemoteAddr}
+	if s.cfg.Tracer != nil {
+		o.method, o.route, o.header = r.Method, r.URL.Path, r.Header
+	}
+	return o
+}
+
 // generate answers a request of the generation API.
 func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithCancelCause(r.Context())
-		defer cancel(nil)
-		c := &call{
-			server: s,
-			ep:     ep,
-			ids:    requestIDsOf(r.Context()),
-			start:  time.Now(),
-			from:   r,
-			debug:  r.Header.Get(debugHeader) == "1",
-			cancel: cancel,
-		}
-		if refusal := s.running.add(c); refusal != nil {
-			c.refuse(w, refusal)
-			return
-		}
-		defer s.running.remove(c)
-
-		limit, refusal := requestTimeout(r.Header.Get(timeoutHeader), s.cfg.RequestTimeout)
-		if refusal != nil {
-			c.refuse(w, refusal)
-			return
-		}
-		if limit > 0 {
-			var stop context.CancelFunc
-			ctx, stop = context.WithDeadlineCause(ctx, c.start.Add(limit), errTimedOut(limit))
-			defer stop()
-		}
-		body, refusal := s.readBody(w, r)
+		c, ctx, refusal := s.begin(ep, r)
 		if refusal == nil {
-			refusal = s.running.admit(c)
-		}
-		if refusal == nil {
-			refusal = c.prepare(body)
+			refusal = c.receive(w, r)
 		}
 		if refusal != nil {
+			defer c.end()
 			c.refuse(w, refusal)
 			return
 		}
+		if c.prepared.Stream && s.directly(w, r) {
+			c.answerDirectly(ctx, w, r)
+			return
+		}
+		defer c.end()
 		c.answer(ctx, w, r)
 	}
+}
+
+// begin makes the call of a request, which is not the worse for a refusal, and its
+// context. That ends with net/http's, which says that the client has left, for as
+// long as the connection is net/http's.
+func (s *Server) begin(ep *endpoint, r *http.Request) (c *call, ctx context.Context, refusal *openai.Error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	c = &call{
+		server: s,
+		ep:     ep,
+		ids:    requestIDsOf(r.Context()),
+		start:  time.Now(),
+		from:   s.originOf(r),
+		debug:  r.Header.Get(debugHeader) == "1",
+		cancel: cancel,
+	}
+	outer := r.Context()
+	c.follow = context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })
+	if refusal := s.running.add(c); refusal != nil {
+		return c, ctx, refusal
+	}
+	limit, refusal := requestTimeout(r.Header.Get(timeoutHeader), s.cfg.RequestTimeout)
+	if refusal == nil && limit > 0 {
+		ctx, c.stop = context.WithDeadlineCause(ctx, c.start.Add(limit), errTimedOut(limit))
+	}
+	return c, ctx, refusal
+}
+
+// end is the last step of every call.
+func (c *call) end() {
+	c.follow()
+	if c.stop != nil {
+		c.stop()
+	}
+	c.cancel(nil)
+	c.server.running.remove(c)
+}
+
+// receive reads the body and makes choices of it.
+func (c *call) receive(w http.ResponseWriter, r *http.Request) *openai.Error {
+	body, refusal := c.server.readBody(w, r)
+	if refusal == nil {
+		refusal = c.server.running.admit(c)
+	}
+	if refusal == nil {
+		refusal = c.prepare(body)
+	}
+	return refusal
+}
+
+// answerDirectly lets another goroutine answer, and returns when that has taken
+// the connection, or has ended without a stream.
+func (c *call) answerDirectly(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	d := newDirect(c.server, w, r, c.lost)
+	over := make(chan any, 1) // what the goroutine panicked with, or nil
+	go c.stayDirect(ctx, d, r, over)
+	select {
+	case <-d.taken:
+		c.follow() // net/http's context ends when this returns
+	case v := <-over:
+		if v != nil {
+			panic(v) // as if it had happened here
+		}
+	}
+}
+
+// stayDirect answers, with a stack that is not the handler's.
+func (c *call) stayDirect(ctx context.Context, d *direct, r *http.Request, over chan<- any) {
+	defer func() {
+		v := recover()
+		c.end() // before the client can know that the answer is over
+		if d.conn == nil {
+			over <- v
+			return
+		}
+		if v != nil && v != http.ErrAbortHandler {
+			c.server.logPanic(c.ids, v)
+		}
+		d.finish(v == nil)
+	}()
+	c.answer(ctx, d, r)
 }
 
 // prepare makes choices of the body. A panic is refused here, so that it is

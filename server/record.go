@@ -35,9 +35,9 @@ func (c *call) record(status int, outcome string) {
 }
 
 func (c *call) accessArgs(status int, outcome string, end time.Time) []any {
-	host, _, err := net.SplitHostPort(c.from.RemoteAddr)
+	host, _, err := net.SplitHostPort(c.from.remote)
 	if err != nil {
-		host = c.from.RemoteAddr // not of a TCP connection
+		host = c.from.remote // not of a TCP connection
 	}
 	args := []any{slog.String("request_id", c.ids.own)}
 	if c.ids.shown != c.ids.own {
@@ -66,9 +66,9 @@ func (c *call) accessArgs(status int, outcome string, end time.Time) []any {
 func (c *call) traced(status int, outcome string, end time.Time) *tracing.Request {
 	model, promptTokens := c.asked()
 	r := &tracing.Request{
-		Header:           c.from.Header,
-		Method:           c.from.Method,
-		Route:            c.from.URL.Path, // of the generation API, whose routes are plain
+		Header:           c.from.header,
+		Method:           c.from.method,
+		Route:            c.from.route,
 		ID:               c.ids.own,
 		Model:            model,
 		Stream:           c.requestType() == "stream",

@@ -27,6 +27,9 @@ type Server struct {
 
 	metrics *metrics
 	running running
+
+	http    *http.Server // set by AttachTo; nil = all answers go through net/http
+	waiting waiting
 }
 
 // A Preparer makes a checked, tokenized request of a body. It is called on the

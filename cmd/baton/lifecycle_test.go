@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,6 +25,8 @@ type recorder struct {
 func (r *recorder) note(what string) {
 	r.steps = append(r.steps, fmt.Sprintf("%v %s", time.Since(r.start), what))
 }
+
+func (r *recorder) AttachTo(*http.Server) {}
 
 func (r *recorder) BeginShutdown() { r.note("health 503") }
 

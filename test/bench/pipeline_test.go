@@ -54,9 +54,12 @@ func newPipeline(t testing.TB, migrationLimit int) *pipeline {
 	}, log, reg, "x", rand.IntN)
 	tokens := migration.New(workers, migration.Config{Limit: migrationLimit}, log, reg, "x")
 	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
-	api := httptest.NewServer(server.New(prepare, backend.New(tokens), workers, server.Config{
+	front := server.New(prepare, backend.New(tokens), workers, server.Config{
 		SSEKeepAliveInterval: time.Minute, WriteTimeout: time.Minute, MetricsNamespace: "x",
-	}, log, reg, reg).Handler())
+	}, log, reg, reg)
+	api := httptest.NewUnstartedServer(front.Handler())
+	front.AttachTo(api.Config)
+	api.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); workers.Run(ctx) }()

@@ -102,6 +102,7 @@ func runWire(t *testing.T, w *World) (a *harness.Answer, err error) {
 		pre := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
 		api := server.New(pre, texts, workers, server.Config{SSEKeepAliveInterval: time.Second, WriteTimeout: time.Minute, MetricsNamespace: "sim"}, log, reg, reg)
 		front := &http.Server{Handler: api.Handler()}
+		api.AttachTo(front)
 		l := network.Listen(frontAddress)
 		background.Go(func() { front.Serve(l) })
 
