@@ -17,6 +17,13 @@ import (
 // their way, and nothing has gone wrong so far.
 var ErrFetching = errors.New("being fetched")
 
+// MayComeLater tells of an error of [Set.Resolve] whether the model may be there the
+// next time without anybody's doing: it is on its way from the hub.
+func MayComeLater(err error) bool {
+	_, ofHub := errors.AsType[*hub.Error](err)
+	return ofHub || errors.Is(err, ErrFetching)
+}
+
 const (
 	// maxFetches bounds how many models are fetched in all: workers may name any.
 	maxFetches = 64

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,6 +161,9 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 	}
 	a.warn(spec.ID, append(warnings, leftOut(out...)...))
 	w := &router.Worker{Client: client, Info: info}
+	if slices.ContainsFunc(warnings, func(w warning) bool { return model.MayComeLater(w.err) }) {
+		w.Info.Models = nil // no worker says that, so this one is attached to again, when the files may be there
+	}
 	for _, f := range found {
 		a.announce(f.public)
 		w.Models = append(w.Models, router.Model{Name: f.public, Own: f.own, ContextLength: f.context, Base: f.base})
