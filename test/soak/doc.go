@@ -4,7 +4,8 @@
 // one without faults. At the end nothing may be left: goroutines, descriptors,
 // memory and gauges are where they were.
 //
-// speed_test.go measures, over sockets, how soon a killed worker's streams are
+// poison_test.go lets one client's prompt kill workers, and everybody else be
+// served. speed_test.go measures, over sockets, how soon a killed worker's streams are
 // asked for elsewhere.
 //
 //	go test ./test/soak -v                                    20 seconds
