@@ -25,6 +25,7 @@ const (
 // The engines whose wire protocol and habits a simulated worker can have.
 const (
 	KindVLLM     = engine.VLLM
+	KindTRTLLM   = engine.TRTLLM
 	KindLlamaCPP = engine.LlamaCPP
 )
 

@@ -252,6 +252,9 @@ func (e *Engine) statusError(f *Fault) *engine.Error {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		err.Kind = engine.Overloaded
+		if e.config.Kind == KindTRTLLM && status == http.StatusServiceUnavailable && f.Message == "" {
+			err.Kind = engine.EngineShutdown // its word for that
+		}
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 		err.Kind = engine.WorkerMisconfigured
 	default:

@@ -104,7 +104,8 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	f := flag.NewFlagSet("sim", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.Usage = func() { writeHelp(stderr, f) }
-	f.StringVar(&c.Kind, "kind", KindVLLM, "the engine to play, `KIND`: vllm or llamacpp")
+	f.StringVar(&c.Kind, "kind", KindVLLM, "the engine to play, `KIND`: vllm, trtllm or llamacpp")
+	f.StringVar(&c.Server.Profile, "profile", "", "the version of the engine, or the way to start it, to play, `NAME`: "+strings.Join(profileNames(""), ", "))
 	f.StringVar(&o.host, "host", "127.0.0.1", "the `ADDRESS` to listen on")
 	f.IntVar(&o.port, "port", 0, "the port to listen on; 0 = any")
 	f.StringVar(&c.Model, "model-name", DefaultModelName, "the worker's `NAME` for its model")
@@ -158,8 +159,10 @@ func (o *options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("sim: unexpected argument %q", rest[0])
-	case !slices.Contains([]string{KindVLLM, KindLlamaCPP}, c.Kind):
-		return fmt.Errorf("sim: --kind %q: want %s or %s", c.Kind, KindVLLM, KindLlamaCPP)
+	case !slices.Contains([]string{KindVLLM, KindTRTLLM, KindLlamaCPP}, c.Kind):
+		return fmt.Errorf("sim: --kind %q: want %s, %s or %s", c.Kind, KindVLLM, KindTRTLLM, KindLlamaCPP)
+	case c.checkProfile() != nil:
+		return c.checkProfile()
 	case !slices.Contains([]Style{StyleHash, StyleWhole, StyleWords}, c.Style):
 		return fmt.Errorf("sim: --style %q: want words, hash or whole", c.Style)
 	case !slices.Contains([]string{onSigtermSilent, onSigtermCut, onSigtermDrain}, o.onSigterm):

@@ -157,7 +157,8 @@ func TestRunEndsWhenAFaultKillsIt(t *testing.T) {
 
 func TestRunNamesTheWrongFlag(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--kind":             {"--kind", "sglang"},
+		"--kind":             {"--kind", "other"},
+		"--profile":          {"--kind", "trtllm", "--profile", "vllm-0.24"},
 		"--style":            {"--style", "poem"},
 		"--on-sigterm":       {"--on-sigterm", "shout"},
 		"--tokens-per-delta": {"--tokens-per-delta", "1,x"},

@@ -21,11 +21,12 @@ import (
 // does. It is an http.Handler; with Serve it also owns listeners, so that
 // faults can close them.
 type Server struct {
-	config Config
-	words  *vocabulary
-	faults script
-	mux    *http.ServeMux
-	slots  chan struct{} // nil = no bound
+	config  Config
+	words   *vocabulary
+	profile profile
+	faults  script
+	mux     *http.ServeMux
+	slots   chan struct{} // nil = no bound
 
 	mu       sync.Mutex // guards what follows
 	states   states
@@ -35,6 +36,7 @@ type Server struct {
 	stats    Stats
 	waiting  int // for a slot
 	unnamed  int // requests that brought no id of their own
+	told     int // tokens that TensorRT-LLM's /metrics has spoken of
 }
 
 // states are the conditions of the whole worker, as channels that are closed
@@ -75,7 +77,10 @@ func NewServer(config Config) *Server {
 		s.slots = make(chan struct{}, n)
 	}
 	s.faults.set(config.Faults)
+	s.profile = s.config.profile()
 	switch s.config.Kind {
+	case KindTRTLLM:
+		s.routeTRTLLM()
 	case KindLlamaCPP:
 		s.routeLlamaCPP()
 	default:

@@ -13,6 +13,9 @@ const (
 type ServerConfig struct {
 	// ScaleOut opens vLLM's /inference/v1/generate, which is closed by default.
 	ScaleOut bool
+	// Profile is the version of the engine, or the way to start it, that the worker
+	// plays, by its name in --profile; "" = the newest.
+	Profile string
 	// Slots bounds how many requests run at once; the others wait. 0 = no bound.
 	Slots int
 	// ModelPath is where the worker says its model's files lie.
