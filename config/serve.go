@@ -118,7 +118,7 @@ func newServe() *Serve {
 			"[KIND=]http://host:port or [KIND=]https://host:port, where KIND is "+orList(kinds)+"; without a port it is 80 or 443"),
 	}, c.discoverySettings(), []*setting{
 		list(&c.ModelPaths, parseModelPath, "model-path", "[NAME=]PATH",
-			"the folder or .gguf file with the tokenizer and the chat template of the model with public name NAME; without NAME, of every model that has no path of its own",
+			"the folder, .gguf file or hub id (ORG/NAME, ORG/NAME@REVISION, ORG/NAME:Q4_K_M) with the tokenizer and the chat template of the model with public name NAME; without NAME, of every model that has no path of its own",
 			"[NAME=]PATH"),
 		list(&c.ServedNames, parseServedName, "served-model-name", "[WORKERNAME=]NAME",
 			"the public name of the model that workers call WORKERNAME; without WORKERNAME, of every model that has none; workers with different names become one model by the same NAME, for which their tokenizers must be equal, else the start fails",
