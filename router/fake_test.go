@@ -23,8 +23,9 @@ type script func(ctx context.Context, req *engine.Request, yield func(engine.Del
 
 // A fakeWorker is an engine.Client that follows scripts.
 type fakeWorker struct {
-	id     string
-	models []Model
+	id         string
+	models     []Model
+	parameters engine.Parameters
 
 	version string // with models, it is what Probe says
 
@@ -68,7 +69,7 @@ func (f *fakeWorker) Tokenize(context.Context, string, string) ([]engine.TokenID
 	return nil, false, nil
 }
 
-func (f *fakeWorker) Parameters() engine.Parameters { return nil }
+func (f *fakeWorker) Parameters() engine.Parameters { return f.parameters }
 
 func (f *fakeWorker) Unsupported(*engine.Request) string {
 	f.mu.Lock()

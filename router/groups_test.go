@@ -60,3 +60,21 @@ func TestGroupOfUnequalMembers(t *testing.T) {
 		}
 	}
 }
+
+// The trace knows what the worker of an attempt makes of each parameter, so that a
+// move can tell what was not exact.
+func TestTraceHasTheParameters(t *testing.T) {
+	newRig(t, 1, Config{}, func(t *testing.T, r *rig) {
+		r.workers["w1"].parameters = engine.Parameters{engine.Seed: {Meaning: "here"}}
+		req := request()
+		req.Trace = &engine.Trace{}
+		for _, err := range r.Generate(t.Context(), req) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := req.Trace.Last().Parameters[engine.Seed].Meaning; got != "here" {
+			t.Errorf("parameters %v", req.Trace.Last().Parameters)
+		}
+	})
+}

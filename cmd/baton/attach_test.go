@@ -203,6 +203,33 @@ func TestAttachLeavesOutWhatItCannotTokenizeFor(t *testing.T) {
 	}
 }
 
+// A worker that is attached to again is compared again: it may have been restarted
+// with another tokenizer under the same name.
+func TestAttachComparesTokenizersEachTime(t *testing.T) {
+	worker := sim.NewServer(sim.Config{})
+	other := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if other && r.URL.Path == "/tokenize" {
+			io.WriteString(w, `{"count":1,"max_model_len":8192,"tokens":[7]}`)
+			return
+		}
+		worker.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	set, err := model.NewSet(model.Options{Paths: map[string]string{"": modelFolder(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAttacher(&config.Serve{}, set, slog.New(slog.DiscardHandler))
+	a.onModel = func(string) {}
+	for _, other = range []bool{false, true, false} {
+		_, err := a.attach(t.Context(), router.Spec{ID: "w:1", URL: s.URL})
+		if (err != nil) != other || err != nil && !strings.Contains(err.Error(), "it makes other tokens of a test text") {
+			t.Errorf("other tokenizer %v: %v", other, err)
+		}
+	}
+}
+
 // The router attaches to a worker again and again, which must not fill the log.
 func TestAttachAgainSaysNothingNew(t *testing.T) {
 	dir := modelFolder(t)

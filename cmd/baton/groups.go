@@ -93,17 +93,20 @@ func (g *groups) add(f foundModel, m router.Member) {
 	}
 	before, known := of.workers[m.WorkerID]
 	of.workers[m.WorkerID] = m
-	if g.shown {
-		g.tellDifferences(f.public)
+	if !known || before.Own != m.Own {
+		g.log.Info("model has a worker", "model", f.public, "worker", m.WorkerID, "name_at_worker", f.own,
+			"workers", len(of.workers), "tokenizer", f.model.Path)
+		if f.base == "" {
+			g.hint(f.public)
+		}
 	}
-	if known && before.Own == m.Own {
+	if !g.shown {
 		return
 	}
-	g.log.Info("model has a worker", "model", f.public, "worker", m.WorkerID, "name_at_worker", f.own,
-		"workers", len(of.workers), "tokenizer", f.model.Path)
-	if f.base == "" {
-		g.hint(f.public)
+	if !known && len(of.workers) == 2 { // there was one, which had nobody to move to
+		g.tellMembers(f.public)
 	}
+	g.tellDifferences(f.public)
 }
 
 // forget notes that a worker is gone.
@@ -145,19 +148,24 @@ func (g *groups) show() {
 			g.log.Info("there are more models; baton workers lists them", "models", len(g.models))
 			return
 		}
-		of := g.models[public]
-		ids := slices.Sorted(maps.Keys(of.workers))
-		args := []any{"model", public, "workers", listed(ids), "tokenizer", of.digest.String()}
-		if of.base != "" {
-			args = append(args, "adapter_of", of.base)
-		}
-		if len(ids) == 1 {
-			g.log.Info("the model has one worker, so its answers cannot move", args...)
-			continue
-		}
-		g.log.Info("answers of the model can move between its workers", args...)
+		g.tellMembers(public)
 		g.tellDifferences(public)
 	}
+}
+
+// tellMembers says between which workers the answers of a model move. g.mu is held.
+func (g *groups) tellMembers(public string) {
+	of := g.models[public]
+	ids := slices.Sorted(maps.Keys(of.workers))
+	args := []any{"model", public, "workers", listed(ids), "tokenizer_digest", of.digest.String()}
+	if of.base != "" {
+		args = append(args, "adapter_of", of.base)
+	}
+	if len(ids) == 1 {
+		g.log.Info("the model has one worker so far, and its answers cannot move", args...)
+		return
+	}
+	g.log.Info("answers of the model can move between its workers", args...)
 }
 
 // tellDifferences says what not every worker of a model has alike, unless it said

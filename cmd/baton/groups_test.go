@@ -78,8 +78,8 @@ func TestGroupsAreShown(t *testing.T) {
 	out.Reset()
 	g.show()
 	for _, want := range []string{
-		`msg="answers of the model can move between its workers" model=m workers="[a:1 b:1]" tokenizer=` + m.Digest().String(),
-		`msg="the model has one worker, so its answers cannot move" model=tuned workers=[a:1] tokenizer=` + m.Digest().String() + ` adapter_of=m`,
+		`msg="answers of the model can move between its workers" model=m workers="[a:1 b:1]" tokenizer_digest=` + m.Digest().String(),
+		`msg="the model has one worker so far, and its answers cannot move" model=tuned workers=[a:1] tokenizer_digest=` + m.Digest().String() + ` adapter_of=m`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s in %s", want, out.String())
@@ -101,6 +101,13 @@ func TestGroupsAreShown(t *testing.T) {
 		if strings.Count(out.String(), want) != 1 {
 			t.Errorf("not once %s in %s", want, out.String())
 		}
+	}
+	out.Reset()
+	for range 2 {
+		serves(t, g, "b:1", vllmClient, foundModel{public: "m", own: "m", context: 4096, model: m}, foundModel{public: "tuned", own: "tuned", base: "m", model: m})
+	}
+	if n := strings.Count(out.String(), `msg="answers of the model can move between its workers" model=tuned workers="[a:1 b:1]"`); n != 1 {
+		t.Errorf("the second worker of a model is told %d times: %s", n, out.String())
 	}
 }
 

@@ -120,7 +120,7 @@ func (r *probeReport) print(w io.Writer) error {
 	}
 	switch {
 	case r.Usable && slices.ContainsFunc(r.Models, func(m modelReport) bool { return m.Files == "" }):
-		b.WriteString("\nbaton serve can use this worker, if it gets the model's files with --model-path.\n")
+		b.WriteString("\nbaton serve can use this worker with the model's files: it fetches those of a hub id, others are named with --model-path.\n")
 	case r.Usable:
 		b.WriteString("\nbaton serve can use this worker.\n")
 	}
@@ -143,7 +143,11 @@ func (m *modelReport) print(line func(name, format string, args ...any)) {
 	case m.Files != "":
 		line("  tokenizer", "%s; not compared, as the worker does not tokenize", m.Files)
 	default:
-		line("  tokenizer", "the worker tokenizes: %s; not compared: %s", map[bool]string{true: "yes", false: "no"}[m.Tokenizes], cmp.Or(m.FilesProblem, "no files"))
+		does := "the worker tokenizes"
+		if !m.Tokenizes {
+			does = "the worker does not tokenize"
+		}
+		line("  tokenizer", "%s; not compared, because %s", does, m.FilesProblem)
 	}
 	if m.TemplateProblem != "" {
 		line("  template", "that of the files is used, but %s", m.TemplateProblem)
