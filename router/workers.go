@@ -26,8 +26,16 @@ func (r *Router) SetWorkers(specs []Spec) {
 	if len(added)+len(kept)+len(removed) == 0 {
 		return
 	}
-	r.log.Info("the set of workers has changed", "workers", len(specs),
-		"added", listed(added), "removed", listed(removed), "kept_after_all", listed(kept))
+	attrs := []any{"workers", len(specs)}
+	for _, change := range []struct {
+		what    string
+		workers []*worker
+	}{{"added", added}, {"removed", removed}, {"kept_after_all", kept}} {
+		if len(change.workers) > 0 {
+			attrs = append(attrs, change.what, listed(change.workers))
+		}
+	}
+	r.log.Info("the set of workers has changed", attrs...)
 	select {
 	case r.added <- struct{}{}:
 	default:

@@ -78,6 +78,7 @@ func (o operator) empty(ctx context.Context, cfg *config.Admin) (left int, err e
 		if err := o.ask(ctx, http.MethodGet, "/admin/workers", &list); err != nil {
 			return 0, err
 		}
+		left = 0 // a worker that is gone is empty
 		for _, w := range list.Workers {
 			if w.ID == cfg.WorkerID {
 				left = w.InFlight

@@ -1,3 +1,3 @@
-// Package rollout tests planned stops of workers from the outside: real processes,
-// real signals, clients that forgive nothing.
+// Package rollout tests planned stops of workers, and changes of their set, from the
+// outside: real processes, real signals, clients that forgive nothing.
 package rollout
