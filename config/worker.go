@@ -28,10 +28,11 @@ func (w Worker) String() string {
 // The engines that this version speaks with.
 const (
 	KindVLLM     = "vllm"
+	KindTRTLLM   = "trtllm"
 	KindLlamaCPP = "llamacpp"
 )
 
-var kinds = []string{KindVLLM, KindLlamaCPP}
+var kinds = []string{KindVLLM, KindTRTLLM, KindLlamaCPP}
 
 // parseWorker appends the worker that text names, as [KIND=]URL, to before.
 //
@@ -74,9 +75,9 @@ func parseWorker(before []Worker, text string) ([]Worker, error) {
 
 func checkKind(kind string) error {
 	switch kind {
-	case KindVLLM, KindLlamaCPP:
+	case KindVLLM, KindTRTLLM, KindLlamaCPP:
 		return nil
-	case "sglang", "trtllm":
+	case "sglang":
 		return fmt.Errorf("workers of kind %s are not supported yet; KIND is %s", kind, orList(kinds))
 	}
 	return fmt.Errorf("%q is no kind of worker; write [KIND=]http://host:port, where KIND is %s", kind, orList(kinds))

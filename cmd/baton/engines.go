@@ -9,6 +9,7 @@ import (
 	"baton/engine/detect"
 	"baton/engine/llamacpp"
 	"baton/engine/transport"
+	"baton/engine/trtllm"
 	"baton/engine/vllm"
 	"baton/model"
 )
@@ -47,6 +48,8 @@ func newClient(kind string, link *transport.Link) (engine.Client, error) {
 	switch kind {
 	case engine.VLLM:
 		return vllm.New(link), nil
+	case engine.TRTLLM:
+		return trtllm.New(link), nil
 	case engine.LlamaCPP:
 		return llamacpp.New(link, llamacpp.Options{}), nil
 	}
