@@ -50,7 +50,13 @@
 //
 // All state lies in Router and its workers under one mutex; others get copies.
 // [Router.Run] owns all goroutines, one per worker, except that the timer of a
-// watchdog looks at a port on its own goroutine; its attempt waits for that.//
+// watchdog looks at a port on its own goroutine; its attempt waits for that.
+//
+// # Who comes and goes
+//
+// [Router.SetWorkers] changes the set of workers while requests run (workers.go). One
+// that is taken out is drained, and forgotten when nothing runs there.
+//
 // An operator's drain (drain.go) takes a worker out and lets its streams move
 // away one by one. Requests that lost their worker start spread in time
 // (pace.go). One that may have killed its worker starts after the others and apart
