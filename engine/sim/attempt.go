@@ -87,6 +87,7 @@ func (a *attempt) serve(prompt []engine.TokenID, sampling engine.SamplingParams,
 
 	p := &producer{config: &s.config, g: newGeneration(&s.config, prompt, sampling, stop), output: output,
 		stops: newStopStrings(s.words, stops), fault: a.fault, wait: a.wait}
+	p.g.deaf = s.config.Kind == KindSGLang && stop.IgnoreEOS
 	err := a.generate(p)
 	switch {
 	case err == nil:
@@ -108,7 +109,7 @@ func (a *attempt) generate(p *producer) error {
 	if a.fault.beforeResponse() {
 		return a.beforeResponse()
 	}
-	if a.s.state().draining {
+	if a.s.state().draining && a.s.config.Kind != KindSGLang { // which drains and goes on
 		return a.turnAway()
 	}
 	if a.stream && a.early {

@@ -11,7 +11,9 @@ import (
 	"baton/engine"
 	"baton/engine/enginetest"
 	"baton/engine/llamacpp"
+	"baton/engine/sglang"
 	"baton/engine/transport"
+	"baton/engine/trtllm"
 	"baton/engine/vllm"
 )
 
@@ -26,6 +28,13 @@ var pairings = []pairing{
 	{"vllm generate", Config{Kind: KindVLLM, Server: ServerConfig{ScaleOut: true}}},
 	{"vllm deltas", Config{Kind: KindVLLM, Deltas: []int{0, 3, 1, 8}, FinishAlone: true}},
 	{"vllm words", Config{Kind: KindVLLM, Style: StyleWords}},
+	{"sglang", Config{Kind: KindSGLang, Server: ServerConfig{Deterministic: true}}},
+	{"sglang incremental", Config{Kind: KindSGLang, Server: ServerConfig{Deterministic: true, Incremental: true}}},
+	{"sglang deltas", Config{Kind: KindSGLang, Deltas: []int{0, 3, 1, 8}, FinishAlone: true, Server: ServerConfig{Deterministic: true}}},
+	{"sglang incremental deltas", Config{Kind: KindSGLang, Style: StyleWords, Deltas: []int{0, 3, 1, 8}, FinishAlone: true, Server: ServerConfig{Deterministic: true, Incremental: true}}},
+	{"trtllm", Config{Kind: KindTRTLLM}},
+	{"trtllm deltas", Config{Kind: KindTRTLLM, Deltas: []int{0, 3, 1, 8}, FinishAlone: true}},
+	{"trtllm 1.0", Config{Kind: KindTRTLLM, Deltas: []int{3, 1}, Server: ServerConfig{Profile: "trtllm-1.0"}}},
 	{"llamacpp", Config{Kind: KindLlamaCPP, Style: StyleWhole}},
 	{"llamacpp words", Config{Kind: KindLlamaCPP, Style: StyleWords, Deltas: []int{3}}},
 }
@@ -43,9 +52,14 @@ func withClient(t *testing.T, config Config, test func(t *testing.T, s *Server, 
 			t.Fatal(err)
 		}
 		var client engine.Client
-		if s.config.Kind == KindLlamaCPP {
+		switch s.config.Kind {
+		case KindSGLang:
+			client = sglang.New(link)
+		case KindTRTLLM:
+			client = trtllm.New(link)
+		case KindLlamaCPP:
 			client = llamacpp.New(link, llamacpp.Options{Size: ModelVocabSize(), Piece: func(id engine.TokenID) []byte { return []byte(embedded().pieces[id]) }})
-		} else {
+		default:
 			client = vllm.New(link)
 		}
 		if _, err := client.Probe(t.Context()); err != nil {
@@ -86,10 +100,13 @@ func TestClientsGetWhatTheEngineGives(t *testing.T) {
 				change(req)
 				withClient(t, config, func(t *testing.T, s *Server, client engine.Client) {
 					if parameter := client.Unsupported(req); parameter != "" {
-						if client.Kind() != KindLlamaCPP || name != parameter {
+						if client.Kind() != KindLlamaCPP && client.Kind() != KindTRTLLM || name != parameter {
 							t.Errorf("%s cannot do %s", client.Kind(), parameter)
 						}
 						return
+					}
+					if config.Kind == KindSGLang {
+						config.ContextLength -= sglangKeptOfPrompt // which the client knows, as it asks no more of the engine
 					}
 					want := collect(t.Context(), New(config), req)
 					got := collect(t.Context(), client, req)
@@ -139,7 +156,7 @@ func TestFaultsMeanTheSameToClients(t *testing.T) {
 						return collect(ctx, e, req)
 					}
 					want, got := run(New(config)), run(client)
-					if f.Kind == FaultMiscount && config.Kind == KindLlamaCPP && f.After != budget {
+					if f.Kind == FaultMiscount && config.Kind != KindVLLM && config.Kind != KindTRTLLM && f.After != budget {
 						// Only there do the clients live by the count.
 						if kind(got.err) != engine.ProtocolError.String() || !slices.Equal(got.ids, want.ids[:len(got.ids)]) {
 							t.Errorf("%d ids, %v", len(got.ids), got.err)
@@ -170,8 +187,11 @@ func onTheWire(f Fault, config Config, atTheTokenLevel string) string {
 	case f.Kind == FaultVanish && f.After != 0 && config.Kind == KindLlamaCPP:
 		// The next ping is the last that is heard of the worker.
 		return engine.Disconnected.String()
-	case f.Kind == FaultShutdown && config.Kind == KindLlamaCPP:
-		// It has no words for that.
+	case (f.Kind == FaultShutdown || f.Kind == FaultError) && config.Server.Profile == "trtllm-1.0":
+		// There the stream just ends.
+		return engine.Disconnected.String()
+	case f.Kind == FaultShutdown && config.Kind != KindVLLM && config.Kind != KindTRTLLM:
+		// They have no words for that.
 		return engine.EngineError.String()
 	case f.Kind == FaultAbort && f.After == 0 && config.Kind == KindVLLM && !config.Server.ScaleOut:
 		// vLLM drops the finish reason of an answer without tokens.
@@ -191,7 +211,14 @@ func TestClientsProbeTheWorker(t *testing.T) {
 	for _, p := range pairings {
 		withClient(t, p.config, func(t *testing.T, s *Server, client engine.Client) {
 			info, err := client.Probe(t.Context())
-			if err != nil || len(info.Models) != 1 || info.Models[0].ID != DefaultModelName || info.Models[0].ContextLength != ModelContextLength {
+			context := ModelContextLength
+			if p.config.Kind == KindSGLang {
+				context -= sglangKeptOfPrompt
+			}
+			if p.config.Kind == KindTRTLLM {
+				context = 0 // it does not tell
+			}
+			if err != nil || len(info.Models) != 1 || info.Models[0].ID != DefaultModelName || info.Models[0].ContextLength != context {
 				t.Errorf("%s: %+v, %v", p.name, info, err)
 			}
 			if err := client.Health(t.Context()); err != nil {
@@ -201,6 +228,8 @@ func TestClientsProbeTheWorker(t *testing.T) {
 			want := vllmCompletions
 			if p.config.Server.ScaleOut {
 				want = vllmGenerate
+			} else if p.config.Kind == KindSGLang {
+				want = "/generate"
 			} else if p.config.Kind == KindLlamaCPP {
 				want = "/completion"
 			}

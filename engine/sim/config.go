@@ -25,6 +25,7 @@ const (
 // The engines whose wire protocol and habits a simulated worker can have.
 const (
 	KindVLLM     = engine.VLLM
+	KindSGLang   = engine.SGLang
 	KindTRTLLM   = engine.TRTLLM
 	KindLlamaCPP = engine.LlamaCPP
 )
@@ -43,9 +44,9 @@ const (
 type Config struct {
 	// ID names the worker in errors.
 	ID string
-	// Kind is the engine that it plays: KindVLLM (the default) or KindLlamaCPP.
+	// Kind is the engine that it plays: KindVLLM (the default), KindSGLang or KindLlamaCPP.
 	// It decides the protocol of a Server, and of both Server and Engine what
-	// ignore_eos means: vLLM generates end ids and goes on, llama.cpp never
+	// ignore_eos means: vLLM and SGLang generate end ids and go on, llama.cpp never
 	// generates them.
 	Kind string
 	// Model is the worker's own name for its model.

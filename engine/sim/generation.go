@@ -23,6 +23,7 @@ type generation struct {
 	position int    // how many ids there are
 	made     int    // how many of them this generation made
 
+	deaf    bool   // nothing but the budget ends it: what SGLang makes of ignore_eos
 	begun   []byte // the bytes of an unfinished character at the end
 	grammar grammar
 }
@@ -65,7 +66,7 @@ func (g *generation) next() (engine.TokenID, engine.FinishReason) {
 // ends reports whether id, the last one, ends the generation: the worker's own
 // end ids count besides those that the request names.
 func (g *generation) ends(id engine.TokenID) bool {
-	return g.stop.Ends(id) || !g.stop.IgnoreEOS && slices.Contains(g.config.EOS, id)
+	return !g.deaf && (g.stop.Ends(id) || !g.stop.IgnoreEOS && slices.Contains(g.config.EOS, id))
 }
 
 func (g *generation) push(id engine.TokenID) {

@@ -104,7 +104,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	f := flag.NewFlagSet("sim", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.Usage = func() { writeHelp(stderr, f) }
-	f.StringVar(&c.Kind, "kind", KindVLLM, "the engine to play, `KIND`: vllm, trtllm or llamacpp")
+	f.StringVar(&c.Kind, "kind", KindVLLM, "the engine to play, `KIND`: vllm, sglang, trtllm or llamacpp")
 	f.StringVar(&c.Server.Profile, "profile", "", "the version of the engine, or the way to start it, to play, `NAME`: "+strings.Join(profileNames(""), ", "))
 	f.StringVar(&o.host, "host", "127.0.0.1", "the `ADDRESS` to listen on")
 	f.IntVar(&o.port, "port", 0, "the port to listen on; 0 = any")
@@ -120,6 +120,9 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&c.ContextLength, "context-length", ModelContextLength, "in tokens")
 	f.IntVar(&c.Server.Slots, "slots", 0, "requests that run at once, the others wait; 0 = no bound")
 	f.BoolVar(&c.Server.ScaleOut, "scale-out", false, "open vLLM's /inference/v1/generate")
+	f.BoolVar(&c.Server.Incremental, "incremental", false, "sglang: events hold what is new, and do not repeat the answer")
+	f.BoolVar(&c.Server.Deterministic, "deterministic", false, "sglang: honour seeds")
+	f.BoolVar(&c.Server.Priorities, "priorities", false, "sglang: honour priorities")
 	f.StringVar(&o.onSigterm, "on-sigterm", onSigtermSilent, "`HOW` to end at SIGTERM: silent, cut or drain")
 	f.StringVar(&o.writeModel, "write-model", "", "write the folder of the model's tokenizer to `PATH` and exit")
 	f.Func("fault", "a `FAULT`, repeatable: KIND,after=N,nth=N,times=N,request=TEXT,delay=1s,status=N,retry_after=N,token_id=N, or JSON", func(text string) error {
@@ -159,8 +162,8 @@ func (o *options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("sim: unexpected argument %q", rest[0])
-	case !slices.Contains([]string{KindVLLM, KindTRTLLM, KindLlamaCPP}, c.Kind):
-		return fmt.Errorf("sim: --kind %q: want %s, %s or %s", c.Kind, KindVLLM, KindTRTLLM, KindLlamaCPP)
+	case !slices.Contains([]string{KindVLLM, KindSGLang, KindTRTLLM, KindLlamaCPP}, c.Kind):
+		return fmt.Errorf("sim: --kind %q: want %s, %s, %s or %s", c.Kind, KindVLLM, KindSGLang, KindTRTLLM, KindLlamaCPP)
 	case c.checkProfile() != nil:
 		return c.checkProfile()
 	case !slices.Contains([]Style{StyleHash, StyleWhole, StyleWords}, c.Style):

@@ -64,7 +64,7 @@ func closed(c <-chan struct{}) bool {
 }
 
 // healthPaths are where the engines say that they are ready.
-var healthPaths = []string{"/health", "/v1/health", "/ping"}
+var healthPaths = []string{"/health", "/v1/health", "/ping", "/ready", "/health_generate"}
 
 // maxBodyBytes bounds a request's body.
 const maxBodyBytes = 64 << 20
@@ -79,6 +79,8 @@ func NewServer(config Config) *Server {
 	s.faults.set(config.Faults)
 	s.profile = s.config.profile()
 	switch s.config.Kind {
+	case KindSGLang:
+		s.routeSGLang()
 	case KindTRTLLM:
 		s.routeTRTLLM()
 	case KindLlamaCPP:

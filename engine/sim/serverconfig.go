@@ -20,6 +20,10 @@ type ServerConfig struct {
 	Slots int
 	// ModelPath is where the worker says its model's files lie.
 	ModelPath string
+	// Incremental, Deterministic and Priorities are options of SGLang: that its
+	// events hold what is new and do not repeat the answer, that it honours seeds,
+	// and priorities.
+	Incremental, Deterministic, Priorities bool
 	// PingInterval is llama.cpp's keep-alive where a request names none.
 	PingInterval time.Duration
 }
