@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"baton/openai"
 )
@@ -25,9 +26,9 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		case openPaths[r.URL.Path] || presented && s.cfg.KnowsKey(key):
 			next.ServeHTTP(w, r)
 		case presented:
-			refuseKey(w, r, `Bearer realm="baton", error="invalid_token"`, "The API key is not valid here.")
+			s.refuseKey(w, r, `Bearer realm="baton", error="invalid_token"`, "The API key is not valid here.")
 		default:
-			refuseKey(w, r, `Bearer realm="baton"`, "No API key was presented; send one in the header Authorization, as Bearer and the key.")
+			s.refuseKey(w, r, `Bearer realm="baton"`, "No API key was presented; send one in the header Authorization, as Bearer and the key.")
 		}
 	})
 }
@@ -38,12 +39,37 @@ const maxRefusedBodyBytes = 8 << 20
 // refuseKey answers 401. Many clients read an answer only when they have sent
 // all, and closing early would reset the connection under them; what they send is
 // thrown away, within the deadline that limitBody has set.
-func refuseKey(w http.ResponseWriter, r *http.Request, challenge, message string) {
+//
+// A request of the generation API is counted and is in the access log, where
+// whoever gets no answer is looked for. It makes no trace: those are kept for long,
+// and whoever has no key must not be able to fill them.
+func (s *Server) refuseKey(w http.ResponseWriter, r *http.Request, challenge, message string) {
+	start := time.Now()
 	if r.Header.Get("Expect") == "" {
 		_, _ = io.CopyN(io.Discard, r.Body, maxRefusedBodyBytes)
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
-	writeError(w, errUnauthorized(message))
+	refusal := errUnauthorized(message)
+	ep := endpointOf(r)
+	if ep == nil {
+		writeError(w, refusal)
+		return
+	}
+	c := &call{server: s, ep: ep, ids: requestIDsOf(r.Context()), start: start, from: origin{remote: r.RemoteAddr}, stranger: true}
+	c.refuse(w, refusal)
+}
+
+// endpointOf is the endpoint of the generation API that a request is for, or nil.
+func endpointOf(r *http.Request) *endpoint {
+	switch {
+	case r.Method != http.MethodPost:
+		return nil
+	case r.URL.Path == "/v1/chat/completions":
+		return &chatCompletions
+	case r.URL.Path == "/v1/completions":
+		return &completions
+	}
+	return nil
 }
 
 // bearer returns the key that a request presents.

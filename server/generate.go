@@ -69,6 +69,7 @@ type call struct {
 
 	guessedStream bool // of a request that was refused
 	admitted      bool // it counts against the limit of concurrent requests
+	stranger      bool // it has no good key, and leaves no trace
 
 	firstToken   sync.Once // of any choice
 	toFirstToken time.Duration

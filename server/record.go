@@ -29,7 +29,7 @@ func (c *call) record(status int, outcome string) {
 	if cfg.AccessLog {
 		c.server.log.Info("request", c.accessArgs(status, outcome, end)...)
 	}
-	if cfg.Tracer != nil {
+	if cfg.Tracer != nil && !c.stranger {
 		cfg.Tracer.Record(c.traced(status, outcome, end))
 	}
 }

@@ -1,17 +1,21 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"baton/engine"
 	"baton/openai"
+	"baton/tracing"
 )
 
 // record is a line of a log of JSON.
@@ -170,5 +174,62 @@ func TestExhaustionIsNotCalledBusyWorkers(t *testing.T) {
 	e := publicError(err, 3, "", 0)
 	if e.Status != 503 || e.RetryAfter < 1 || e.Type != openai.TypeServer || !strings.HasPrefix(e.Message, "The server can make no more connections to its workers") {
 		t.Errorf("%+v", e)
+	}
+}
+
+// A request without a good key is counted and is in the access log, and makes no
+// trace, which the request after it does.
+func TestRequestsWithoutAKeyAreRecorded(t *testing.T) {
+	var spans bytes.Buffer
+	var mu sync.Mutex // guards spans
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = io.Copy(&spans, r.Body)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	tracer, err := tracing.New(t.Context(), "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(says("x"), accessLog, knowsOnly("s3cret"), func(c *Config) { c.Tracer = tracer })
+	out := &logBuffer{}
+	r.Server.log = slog.New(slog.NewJSONHandler(out, nil))
+	ts := r.serve(t)
+
+	bad, _ := post(t, ts, chatPath, `{"model":"m","stream":true}`, "Authorization", "Bearer wr0ng", "X-Request-Id", "bad")
+	get, _ := do(t, ts, "GET", chatPath)
+	listing, _ := do(t, ts, "GET", "/v1/models")
+	good, _ := post(t, ts, chatPath, `{"model":"m"}`, "Authorization", "Bearer s3cret", "X-Request-Id", "good")
+	for resp, want := range map[*http.Response]int{bad: 401, get: 401, listing: 401, good: 200} {
+		if resp.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", resp.Request.URL, resp.StatusCode, want)
+		}
+	}
+	ts.Close()
+	if err := tracer.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var records []record
+	for line := range strings.Lines(out.String()) {
+		var one record
+		if json.Unmarshal([]byte(line), &one) == nil && one.Msg == "request" {
+			records = append(records, one)
+		}
+	}
+	if len(records) != 2 {
+		t.Fatalf("%d records, want that of the bad and that of the good request: %s", len(records), out.String())
+	}
+	if one := records[0]; one.ClientID != "bad" || one.Status != 401 || one.Outcome != "invalid_api_key" || one.Endpoint != "chat_completions" || one.Remote == "" {
+		t.Errorf("%+v", one)
+	}
+	if n := r.sum(t, "requests_total", `model="unknown"`, `status="error"`, `error_type="validation"`); n != 1 {
+		t.Errorf("%v requests without a key are counted", n)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !strings.Contains(spans.String(), records[1].RequestID) || strings.Contains(spans.String(), records[0].RequestID) {
+		t.Errorf("%d bytes of spans", spans.Len())
 	}
 }
