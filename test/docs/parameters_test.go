@@ -11,6 +11,7 @@ import (
 	"baton/config"
 	"baton/engine"
 	"baton/engine/llamacpp"
+	"baton/engine/trtllm"
 	"baton/engine/vllm"
 	"baton/test/harness"
 )
@@ -19,6 +20,7 @@ import (
 // a new line.
 var kinds = []kind{
 	{"vLLM", engine.VLLM, vllm.Parameters},
+	{"TensorRT-LLM", engine.TRTLLM, trtllm.Parameters},
 	{"llama.cpp", engine.LlamaCPP, llamacpp.Parameters},
 }
 

@@ -24,6 +24,7 @@ import (
 	"baton/engine/llamacpp"
 	"baton/engine/sim"
 	"baton/engine/transport"
+	"baton/engine/trtllm"
 	"baton/engine/vllm"
 	"baton/migration"
 	"baton/preprocess"
@@ -56,7 +57,10 @@ func runWire(t *testing.T, w *World) (a *harness.Answer, err error) {
 		if *oneSeed != 0 {
 			log = slog.New(slog.NewTextHandler(t.Output(), nil))
 		}
-		kind := w.Workers[0].Kind
+		kinds := map[string]string{}
+		for _, c := range w.Workers {
+			kinds[c.ID] = c.Kind
+		}
 		m, _ := models.Get(sim.DefaultModelName)
 		links := map[string]*transport.Link{}
 		var mu sync.Mutex
@@ -68,9 +72,14 @@ func runWire(t *testing.T, w *World) (a *harness.Answer, err error) {
 				links[s.ID] = link
 			}
 			mu.Unlock()
-			var client engine.Client = vllm.New(link)
-			if kind == sim.KindLlamaCPP {
+			var client engine.Client
+			switch kinds[s.ID] {
+			case sim.KindLlamaCPP:
 				client = llamacpp.New(link, llamacpp.Options{Piece: m.Tokenizer.Bytes, Size: m.Tokenizer.Size()})
+			case sim.KindTRTLLM:
+				client = trtllm.New(link)
+			default:
+				client = vllm.New(link)
 			}
 			info, err := client.Probe(ctx)
 			if err != nil {
@@ -188,15 +197,11 @@ func readWhole(a *harness.Answer, body io.Reader) error {
 
 func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 	one := func(seed uint64, c map[string]int) {
-		w := NewWorld(seed, sim.KindVLLM, sim.KindLlamaCPP)
-		if w.Workers[0].Kind == sim.KindLlamaCPP {
-			// The ids that llama.cpp's protocol loses inside characters can be
-			// reconstructed as other ids of the same text, which the hash would
-			// notice.
-			for i := range w.Workers {
-				w.Workers[i].Style = sim.StyleWhole
-			}
+		w := NewWorld(seed, sim.KindVLLM, sim.KindTRTLLM, sim.KindLlamaCPP)
+		if seed%3 == 0 {
+			w.mix(seed, sim.KindVLLM, sim.KindTRTLLM, sim.KindLlamaCPP)
 		}
+		c[strings.Join(w.adapt(), "+")]++
 		if *oneSeed != 0 {
 			t.Log(w)
 		}

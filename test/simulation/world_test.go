@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -189,6 +190,50 @@ func (w *World) request(r *rand.Rand, kind string) {
 		b["stream_options"] = map[string]any{"include_usage": true}
 	}
 	w.Body = b
+}
+
+// mix makes the workers of a world play different engines, as far as they
+// understand the request alike: llama.cpp takes no part where it does not.
+func (w *World) mix(seed uint64, kinds ...string) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	delete(w.Body, "seed") // each has its own generator
+	_, minimum := w.Body["min_tokens"]
+	if w.Body["ignore_eos"] != nil || minimum {
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == sim.KindLlamaCPP })
+	}
+	if ids, ok := w.Body["prompt"].([]any); ok && len(ids) == 3 {
+		ids[2] = int(' ') // as request does for llama.cpp
+	}
+	for i := range w.Workers {
+		w.Workers[i].Kind = kinds[r.IntN(len(kinds))]
+	}
+}
+
+// adapt makes the workers of a world comparable on the wire, and returns their
+// kinds.
+func (w *World) adapt() (kinds []string) {
+	for _, c := range w.Workers {
+		kinds = append(kinds, c.Kind)
+	}
+	for i := range w.Workers {
+		c := &w.Workers[i]
+		if slices.Contains(kinds, sim.KindLlamaCPP) {
+			// The ids that llama.cpp's protocol loses inside characters can be
+			// reconstructed as other ids of the same text, which the hash would
+			// notice.
+			c.Style = sim.StyleWhole
+		}
+		for j := range c.Faults {
+			if f := &c.Faults[j]; c.Kind == sim.KindTRTLLM && f.Status == 503 {
+				f.Message = "try again later" // its own 503 is a death, not a refusal
+			}
+		}
+		if c.Kind == sim.KindTRTLLM && len(c.Deltas)%2 == 1 {
+			c.Server.Profile = "trtllm-1.0"
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
 }
 
 // JSON is the request's body.
