@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -74,6 +75,12 @@ func (c cache) has(ref Ref, commit, name string) (here, absent bool) {
 		return true, false
 	}
 	return false, isFile(filepath.Join(c.repo(ref), ".no_exist", commit, local))
+}
+
+// mentions tells whether a file of a commit has text in it.
+func (c cache) mentions(ref Ref, commit, name, text string) bool {
+	data, err := readSmall(filepath.Join(c.snapshot(ref, commit), filepath.FromSlash(name)), maxTreeBytes)
+	return err == nil && bytes.Contains(data, []byte(text))
 }
 
 const (

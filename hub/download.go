@@ -82,7 +82,9 @@ func (h *Hub) get(ctx context.Context, ref Ref, commit, name string, p *progress
 	if err := os.MkdirAll(filepath.Dir(h.cache.blob(ref, f.etag)), 0o777); err != nil {
 		return h.cannotWrite(err)
 	}
-	unlock, err := lock(ctx, h.cache.lockFile(ref, f.etag))
+	unlock, err := lock(ctx, h.cache.lockFile(ref, f.etag), func() {
+		h.log.Info("another process fetches the same file, which is waited for", "model", ref.String(), "file", name)
+	})
 	switch {
 	case ctx.Err() != nil:
 		return h.unreachable(ctx, ctx.Err())

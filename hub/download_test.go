@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -168,13 +169,13 @@ func TestDamagedContent(t *testing.T) {
 // The lock of another process is waited for, not longer than the caller wants.
 func TestLockIsWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b.lock")
-	unlock, err := lock(t.Context(), path)
+	unlock, err := lock(t.Context(), path, func() { t.Error("waits for nobody") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan error)
+	waits, got := make(chan struct{}), make(chan error)
 	go func() {
-		second, err := lock(t.Context(), path)
+		second, err := lock(t.Context(), path, func() { close(waits) })
 		if err == nil {
 			second()
 		}
@@ -183,11 +184,21 @@ func TestLockIsWaitedFor(t *testing.T) {
 	select {
 	case err := <-got:
 		t.Fatalf("taken twice (%v)", err)
-	case <-time.After(3 * lockInterval):
+	case <-waits:
 	}
 	unlock()
 	if err := <-got; err != nil {
 		t.Error(err)
+	}
+
+	unlock, err = lock(t.Context(), path, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := lock(ctx, path, cancel); err == nil {
+		t.Error("taken twice")
 	}
 }
 

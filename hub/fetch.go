@@ -3,7 +3,9 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -52,22 +54,31 @@ func (c cache) findGGUF(ref Ref, commit string) (Found, bool) {
 
 // isComplete tells whether everything that matters of a commit is here.
 func (h *Hub) isComplete(ref Ref, commit string) bool {
-	tree := h.cache.tree(ref, commit)
+	var unknown []string
 	for _, name := range decisive {
-		if here, absent := h.cache.has(ref, commit, name); !here && !absent && (tree == nil || tree[name]) {
-			return false
+		if here, absent := h.cache.has(ref, commit, name); !here && !absent {
+			unknown = append(unknown, name)
 		}
 	}
-	return true
+	// Most models have their template in one place or in the other.
+	if len(unknown) == 1 && unknown[0] == templateFile && h.cache.mentions(ref, commit, tokenizerConfigFile, `"chat_template"`) {
+		return true
+	}
+	if len(unknown) == 0 {
+		return true
+	}
+	tree := h.cache.tree(ref, commit)
+	return tree != nil && !slices.ContainsFunc(unknown, func(name string) bool { return tree[name] })
 }
 
 // Missing is one sentence that says what is to be done about a ref that is not on
 // this machine, where nothing is fetched.
 func (h *Hub) Missing(ref Ref) error {
+	missing := fmt.Sprintf("%s is no file or folder here, and not in the hub cache %s", ref, h.cache.dir)
 	if h.offline != "" {
-		return failed(ErrOffline, "%s, and %s forbids to fetch it; unset that, or give a folder or a .gguf file with --model-path", h.missing(ref), h.offline)
+		return failed(ErrOffline, "%s, and %s forbids to fetch it; unset that, or give a folder or a .gguf file with --model-path", missing, h.offline)
 	}
-	return failed(ErrNotFound, "%s; fetch it with \"hf download %s\", or give a folder or a .gguf file with --model-path", h.missing(ref), ref.Repo)
+	return failed(ErrNotFound, "%s; fetch it with \"hf download %s\", or give a folder or a .gguf file with --model-path", missing, ref.Repo)
 }
 
 // IsOffline tells whether nothing can be fetched.

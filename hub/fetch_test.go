@@ -242,6 +242,21 @@ func TestCachedTreeSaysComplete(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tree, found, ok)
 		}
 	}
+	// Older versions keep no list; a template may be in one of two places.
+	if err := os.RemoveAll(filepath.Join(repo, "trees")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer_config.json"} {
+		write(t, filepath.Join(repo, "snapshots", commit, name), "{}")
+	}
+	if found, ok := h.Find(ref); !ok || found.Complete {
+		t.Errorf("without a template: %+v, %v", found, ok)
+	}
+	write(t, filepath.Join(repo, "snapshots", commit, "tokenizer_config.json"), `{"chat_template": "x"}`)
+	if found, ok := h.Find(ref); !ok || !found.Complete {
+		t.Errorf("with a template: %+v, %v", found, ok)
+	}
+
 	write(t, filepath.Join(repo, "refs", "main"), "../../..")
 	if found, ok := h.Find(ref); ok {
 		t.Errorf("a hostile ref leads to %+v", found)

@@ -10,8 +10,10 @@ import (
 
 // The files of a model that a frontend reads.
 const (
-	tokenizerFile = "tokenizer.json"
-	adapterFile   = "adapter_config.json"
+	tokenizerFile       = "tokenizer.json"
+	tokenizerConfigFile = "tokenizer_config.json"
+	templateFile        = "chat_template.jinja"
+	adapterFile         = "adapter_config.json"
 )
 
 // wanted are the files that are fetched where the repository has them, the
@@ -19,8 +21,8 @@ const (
 var wanted = []string{
 	"config.json",
 	"generation_config.json",
-	"tokenizer_config.json",
-	"chat_template.jinja",
+	tokenizerConfigFile,
+	templateFile,
 	"chat_template.json",
 	"special_tokens_map.json",
 	"added_tokens.json",
@@ -34,7 +36,7 @@ var otherTokenizers = []string{"tekken.json", "tokenizer.model"}
 // decisive are the files without which a model means something else: end ids and
 // the context are in them. A cached commit is complete if each of them is there, or
 // is known to be none of the commit's.
-var decisive = []string{"config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja", tokenizerFile}
+var decisive = []string{"config.json", "generation_config.json", tokenizerConfigFile, templateFile, tokenizerFile}
 
 // additionalTemplate is the name of one of several templates. There may be so many.
 var additionalTemplate = regexp.MustCompile(`^additional_chat_templates/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\.jinja$`)

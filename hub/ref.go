@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -142,9 +141,4 @@ type Found struct {
 	// Complete is false if the commit may have files that matter and are not here:
 	// Python fetches only what it needs at the moment.
 	Complete bool
-}
-
-// Missing says what a ref lacks on this machine.
-func (h *Hub) missing(ref Ref) string {
-	return fmt.Sprintf("%s is no file or folder here, and not in the hub cache %s", ref, h.cache.dir)
 }

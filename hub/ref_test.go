@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -97,4 +98,32 @@ func TestChooseGGUF(t *testing.T) {
 	if got := chooseGGUF([]string{"b-Q8_0.gguf", "a-Q8_0.gguf"}, Ref{}); got != "a-Q8_0.gguf" {
 		t.Error(got)
 	}
+}
+
+// Whatever is taken for a ref is written as it was read, and stays below its folder.
+func FuzzParseRef(f *testing.F) {
+	for _, text := range []string{"org/m@refs/pr/4", "org/m/q/f.gguf", "o/m:Q4", "a/../b.gguf", "x/models--a--b/snapshots/0123456789012345678901234567890123456789/f.gguf"} {
+		f.Add(text)
+	}
+	c := cache{filepath.FromSlash("/cache")}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, parse := range []func(string) (Ref, bool){ParseRef, RefOfCachePath} {
+			ref, ok := parse(text)
+			if !ok {
+				continue
+			}
+			if again, ok := ParseRef(ref.String()); !ok || again != ref {
+				t.Errorf("%q is %+v, then %+v, %v", text, ref, again, ok)
+			}
+			repo := c.repo(ref)
+			if filepath.Dir(repo) != c.dir {
+				t.Errorf("%q leads to %s", text, repo)
+			}
+			for _, name := range []string{ref.Revision, ref.File} {
+				if name != "" && !strings.HasPrefix(filepath.Join(repo, "refs", filepath.FromSlash(name)), filepath.Join(repo, "refs")+string(filepath.Separator)) {
+					t.Errorf("%q leads to %s", text, name)
+				}
+			}
+		}
+	})
 }

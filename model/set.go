@@ -161,8 +161,11 @@ func (s *Set) configuredOrHinted(public, own, hintPath string) (m *Model, found 
 		return nil, false, nil
 	}
 	place, err := s.find.placeHinted(hint)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrFetching):
 		return nil, true, err
+	case err != nil:
+		return nil, true, fmt.Errorf("the worker names %q: %w", hint, err)
 	}
 	m, err = s.loadPlace(place)
 	return m, true, err

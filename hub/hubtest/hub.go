@@ -211,7 +211,8 @@ func (h *Hub) serveAPI(w http.ResponseWriter, r *http.Request, repo string, rest
 		json.NewEncoder(w).Encode(files)
 		return
 	}
-	json.NewEncoder(w).Encode(map[string]any{"id": repo, "modelId": repo, "sha": m.Commit(), "private": m.Private, "siblings": files})
+	json.NewEncoder(w).Encode(map[string]any{"id": repo, "modelId": repo, "sha": m.Commit(), "private": m.Private,
+		"downloads": 0, "likes": 0, "tags": []string{}, "siblings": files})
 }
 
 func (h *Hub) serveFile(w http.ResponseWriter, r *http.Request, m *Model, name string) {
