@@ -44,6 +44,23 @@ func (l *Link) connect(ctx context.Context, fresh bool) (*connection, error) {
 			conn.close()
 		}
 	}
+	// Making a connection takes a deep stack, and the goroutine that we are on keeps
+	// the one that it has grown for as long as the answer takes.
+	type result struct {
+		conn *connection
+		err  error
+	}
+	made := make(chan result)
+	go func() {
+		conn, err := l.open(ctx)
+		made <- result{conn, err}
+	}()
+	r := <-made
+	return r.conn, r.err
+}
+
+// open makes a connection.
+func (l *Link) open(ctx context.Context) (*connection, error) {
 	raw, err := l.bounded(ctx, func(ctx context.Context) (net.Conn, error) { return l.dial(ctx, "tcp", l.address) })
 	if err != nil {
 		return nil, err
