@@ -9,10 +9,12 @@ import (
 	"baton/server"
 )
 
-// Workers is the router, as operators deal with it.
+// Workers are the router and what is known of its workers, as operators deal with
+// it.
 type Workers interface {
 	Workers() []router.WorkerStatus
 	Groups() []router.Group
+	Hints() []Hint
 	Drain(id string) (running int, ok bool)
 	Undrain(id string) (running int, ok bool)
 }

@@ -36,6 +36,10 @@ func (f *fakeWorkers) Groups() []router.Group {
 	}}, {Model: "tuned", Base: "m", Members: []router.Member{{WorkerID: "10.0.0.1:8000", Kind: "vllm", Own: "tuned"}}}}
 }
 
+func (f *fakeWorkers) Hints() []Hint {
+	return []Hint{{Models: []string{"m", "m-2"}, Flags: "--served-model-name 'm-2=m'"}}
+}
+
 func (f *fakeWorkers) tell(verb, id string) (int, bool) {
 	if id != "10.0.0.1:8000" && id != "[::1]:8000" {
 		return 0, false
@@ -83,7 +87,8 @@ func TestWorkers(t *testing.T) {
 		`"groups":[{"model":"m","smallest_context":2048,"largest_context":4096,"different_parameters":["seed"],"partial_parameters":["cache_salt"],` +
 		`"workers":[{"id":"10.0.0.1:8000","kind":"vllm","name":"org/m","context_length":4096},{"id":"10.0.0.3:8080","kind":"llamacpp","name":"m.gguf","context_length":2048}]},` +
 		`{"model":"tuned","base":"m","smallest_context":0,"largest_context":0,"different_parameters":[],"partial_parameters":[],` +
-		`"workers":[{"id":"10.0.0.1:8000","kind":"vllm","name":"tuned","context_length":0}]}]}` + "\n"
+		`"workers":[{"id":"10.0.0.1:8000","kind":"vllm","name":"tuned","context_length":0}]}],` +
+		`"hints":[{"models":["m","m-2"],"flags":"--served-model-name 'm-2=m'"}]}` + "\n"
 	if w.Code != 200 || w.Body.String() != want {
 		t.Errorf("status %d, got\n%swant\n%s", w.Code, w.Body, want)
 	}

@@ -49,10 +49,18 @@ type Member struct {
 type WorkersReply struct {
 	Workers []Worker `json:"workers"`
 	Groups  []Group  `json:"groups"`
+	Hints   []Hint   `json:"hints"`
+}
+
+// A Hint names two models that have the same tokenizer and could be one, and the
+// flags of serve that would make them one.
+type Hint struct {
+	Models []string `json:"models"`
+	Flags  string   `json:"flags"`
 }
 
 func (a *Admin) listWorkers(w http.ResponseWriter, r *http.Request) {
-	list := WorkersReply{Workers: []Worker{}, Groups: []Group{}}
+	list := WorkersReply{Workers: []Worker{}, Groups: []Group{}, Hints: a.workers.Hints()}
 	for _, s := range a.workers.Workers() {
 		models := s.Models
 		if models == nil {
@@ -61,6 +69,9 @@ func (a *Admin) listWorkers(w http.ResponseWriter, r *http.Request) {
 		list.Workers = append(list.Workers, Worker{
 			ID: s.ID, URL: s.URL, Kind: s.Kind, Models: models, State: s.State, Reason: s.Reason, InFlight: s.InFlight,
 		})
+	}
+	if list.Hints == nil {
+		list.Hints = []Hint{}
 	}
 	for _, g := range a.workers.Groups() {
 		list.Groups = append(list.Groups, groupOf(g))

@@ -12,7 +12,18 @@ import (
 
 	"baton/admin"
 	"baton/config"
+	"baton/router"
 )
+
+// A hintingRouter is the router with what was found out about its workers, as operators see
+// both.
+type hintingRouter struct {
+	*router.Router
+	groups *groups
+}
+
+// Hints implements admin.Workers.
+func (r hintingRouter) Hints() []admin.Hint { return r.groups.hints() }
 
 // listenAdmin opens the admin address; nil = there is none. That the default one
 // is taken, probably by another baton on this machine, is no reason not to serve:

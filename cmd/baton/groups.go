@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"baton/admin"
 	"baton/engine"
 	"baton/model"
 	"baton/router"
@@ -212,6 +213,33 @@ func (g *groups) hint(public string) {
 		g.log.Info("two models have the same tokenizer; if they are the same model, the flags join them, so that answers can move between all their workers",
 			"models", []string{other, public}, "flags", g.joinFlags(other, public))
 	}
+}
+
+// maxHints bounds how many hints an operator is given.
+const maxHints = 20
+
+// hints are the pairs of models that could be one, as things are now.
+func (g *groups) hints() []admin.Hint {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var hints []admin.Hint
+	byTokenizer := make(map[model.Digest][]string) // names that came before
+	for _, public := range slices.Sorted(maps.Keys(g.models)) {
+		of := g.models[public]
+		if of.base != "" {
+			continue
+		}
+		for _, other := range byTokenizer[of.digest] {
+			if len(hints) == maxHints {
+				return hints
+			}
+			if !shareAny(g.models[other].workers, of.workers) {
+				hints = append(hints, admin.Hint{Models: []string{other, public}, Flags: g.joinFlags(other, public)})
+			}
+		}
+		byTokenizer[of.digest] = append(byTokenizer[of.digest], public)
+	}
+	return hints
 }
 
 // joinFlags gives the workers' names of two models one public name.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -54,6 +55,9 @@ func TestGroupsNameTheFlagThatJoins(t *testing.T) {
 	if want := `--served-model-name 'm-awq=m-awq' --served-model-name 'm-fp8=m-awq'`; !strings.Contains(out.String(), want) {
 		t.Errorf("no %s in %s", want, out.String())
 	}
+	if hints := g.hints(); len(hints) != 1 || strings.Join(hints[0].Models, " ") != "m-awq m-fp8" || !strings.Contains(out.String(), hints[0].Flags) {
+		t.Errorf("hints %+v", hints)
+	}
 	serves(t, g, "w:1", vllmClient, awq, foundModel{public: "alias", own: "alias", model: m})
 	if strings.Contains(out.String(), "alias=") && strings.Contains(out.String(), "'m-awq=alias'") {
 		t.Errorf("two names that one worker has are taken for two models: %s", out.String())
@@ -64,6 +68,18 @@ func TestGroupsNameTheFlagThatJoins(t *testing.T) {
 	serves(t, g, "w:1", vllmClient, awq)
 	if n := strings.Count(out.String(), `msg="model has no worker any more" model=alias`); n != 1 {
 		t.Errorf("%d lines for what w:1 no longer serves: %s", n, out.String())
+	}
+}
+
+func TestHintsAreBounded(t *testing.T) {
+	m := testModel(t)
+	g, _ := newTestGroups()
+	for i := range 10 {
+		name := fmt.Sprint("m", i)
+		serves(t, g, name+":1", vllmClient, foundModel{public: name, own: name, model: m}, foundModel{public: "a" + name, own: "a", base: name, model: m})
+	}
+	if n := len(g.hints()); n != maxHints {
+		t.Errorf("%d hints", n)
 	}
 }
 

@@ -64,6 +64,31 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// An adapter is generated with too, and has the files of its base.
+func TestProbeAdapter(t *testing.T) {
+	dir := modelFolder(t)
+	worker := sim.NewServer(sim.Config{})
+	asked := make(map[string]bool)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/models":
+			listing(map[string]any{"id": "base", "owned_by": "vllm", "max_model_len": 64}, adapter("base")).ServeHTTP(w, r)
+			return
+		case "/v1/completions":
+			body, _ := io.ReadAll(r.Body)
+			var b struct{ Model string }
+			_ = json.Unmarshal(body, &b)
+			asked[b.Model] = true
+			r.Body = io.NopCloser(bytes.NewReader(bytes.Replace(body, []byte(`"model":"`+b.Model), []byte(`"model":"sim`), 1)))
+		}
+		worker.ServeHTTP(w, r)
+	})
+	r, problem := probed(t, h, "--model-path", "base="+dir)
+	if problem != "" || len(r.Models) != 2 || r.Models[1].Parent != "base" || r.Models[1].Files != dir || r.Models[1].Token == nil || !asked["base"] || !asked["adapter"] {
+		t.Errorf("%q, %+v, asked %v", problem, r.Models, asked)
+	}
+}
+
 func TestProbeSaysWhyNot(t *testing.T) {
 	good := sim.NewServer(sim.Config{Kind: sim.KindLlamaCPP})
 	textOnly := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

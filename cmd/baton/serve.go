@@ -100,7 +100,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 	logStart(cfg, shownAddress(cfg, listener.Addr()), log)
 	logSecurity(cfg, log)
 	sayAdmin(cfg, adminListener, log)
-	operators := admin.New(workers, api, level, adminHost(cfg), log)
+	operators := admin.New(hintingRouter{workers, found.groups}, api, level, adminHost(cfg), log)
 	background := withAdmin(found.checkingStart(together(workers.Run, models.Run, following(source, workers))), operators, adminListener, log)
 	return serveUntilStopped(stop, access.behind(patient(listener, log)), api.Handler(), api, background, cfg, log)
 }

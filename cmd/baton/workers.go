@@ -32,6 +32,9 @@ func (o operator) workers(ctx context.Context, stdout io.Writer) error {
 	for _, g := range list.Groups {
 		printGroup(&b, g)
 	}
+	for _, h := range list.Hints {
+		fmt.Fprintf(&b, "\n%s have the same tokenizer; if they are the same model, these flags of serve make them one:\n  %s\n", strings.Join(h.Models, " and "), h.Flags)
+	}
 	_, err := io.WriteString(stdout, b.String())
 	return err
 }
