@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -28,11 +29,12 @@ func (w Worker) String() string {
 // The engines that this version speaks with.
 const (
 	KindVLLM     = "vllm"
+	KindSGLang   = "sglang"
 	KindTRTLLM   = "trtllm"
 	KindLlamaCPP = "llamacpp"
 )
 
-var kinds = []string{KindVLLM, KindTRTLLM, KindLlamaCPP}
+var kinds = []string{KindVLLM, KindSGLang, KindTRTLLM, KindLlamaCPP}
 
 // parseWorker appends the worker that text names, as [KIND=]URL, to before.
 //
@@ -74,11 +76,8 @@ func parseWorker(before []Worker, text string) ([]Worker, error) {
 }
 
 func checkKind(kind string) error {
-	switch kind {
-	case KindVLLM, KindTRTLLM, KindLlamaCPP:
+	if slices.Contains(kinds, kind) {
 		return nil
-	case "sglang":
-		return fmt.Errorf("workers of kind %s are not supported yet; KIND is %s", kind, orList(kinds))
 	}
 	return fmt.Errorf("%q is no kind of worker; write [KIND=]http://host:port, where KIND is %s", kind, orList(kinds))
 }

@@ -8,6 +8,7 @@ import (
 	"baton/engine"
 	"baton/engine/detect"
 	"baton/engine/llamacpp"
+	"baton/engine/sglang"
 	"baton/engine/transport"
 	"baton/engine/trtllm"
 	"baton/engine/vllm"
@@ -48,6 +49,8 @@ func newClient(kind string, link *transport.Link) (engine.Client, error) {
 	switch kind {
 	case engine.VLLM:
 		return vllm.New(link), nil
+	case engine.SGLang:
+		return sglang.New(link), nil
 	case engine.TRTLLM:
 		return trtllm.New(link), nil
 	case engine.LlamaCPP:

@@ -19,7 +19,7 @@ func TestConfigNamesTheEnginesThatThereAreClientsFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, kind := range map[string]string{engine.VLLM: config.KindVLLM, engine.TRTLLM: config.KindTRTLLM, engine.LlamaCPP: config.KindLlamaCPP} {
+	for name, kind := range map[string]string{engine.VLLM: config.KindVLLM, engine.SGLang: config.KindSGLang, engine.TRTLLM: config.KindTRTLLM, engine.LlamaCPP: config.KindLlamaCPP} {
 		if c, err := newClient(kind, link); err != nil || kind != name || c.Kind() != name {
 			t.Errorf("%s is %s to the configuration, and its client %v (%v)", name, kind, c, err)
 		}
@@ -52,6 +52,9 @@ func TestIdentifyChecksTheStatedKind(t *testing.T) {
 		{sim.NewServer(sim.Config{Kind: sim.KindLlamaCPP}), "llamacpp", "llamacpp", ""},
 		{sim.NewServer(sim.Config{Kind: sim.KindLlamaCPP}), "vllm", "", `this is a llama.cpp server, not vLLM; leave out "vllm=" before its address`},
 		{sim.NewServer(sim.Config{}), "llamacpp", "", `this is a vLLM server, not llama.cpp; leave out "llamacpp=" before its address`},
+		{sim.NewServer(sim.Config{Kind: sim.KindSGLang}), "", "sglang", ""},
+		{sim.NewServer(sim.Config{Kind: sim.KindSGLang}), "sglang", "sglang", ""},
+		{sim.NewServer(sim.Config{Kind: sim.KindSGLang}), "vllm", "", `this is a SGLang server, not vLLM; leave out "vllm=" before its address`},
 		{sim.NewServer(sim.Config{Kind: sim.KindTRTLLM}), "", "trtllm", ""},
 		{sim.NewServer(sim.Config{Kind: sim.KindTRTLLM, Server: sim.ServerConfig{Profile: "trtllm-1.0"}}), "trtllm", "trtllm", ""},
 		{sim.NewServer(sim.Config{Kind: sim.KindTRTLLM}), "vllm", "", `this is a TensorRT-LLM server, not vLLM; leave out "vllm=" before its address`},

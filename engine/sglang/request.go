@@ -11,9 +11,9 @@ import (
 
 // Every sampling parameter is sent, also at its neutral value: the server fills
 // what is missing from the model's generation_config.json and from its own
-// --preferred-sampling-params. A parameter that a version does not know ends the
-// stream without a word, so nothing newer is sent than what the server says it
-// can do.
+// --preferred-sampling-params. A parameter that a version does not know makes it
+// refuse the request, or worse, so nothing newer is sent than what the server
+// says it can do.
 
 // samplingParams are SGLang's, by its names.
 type samplingParams struct {

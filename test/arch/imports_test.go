@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"engine/transport":  {"engine", "sse"},
 	"engine/vllm":       {"engine", "sse", "engine/frame", "engine/transport"},
 	"engine/llamacpp":   {"engine", "sse", "engine/frame", "engine/transport"},
+	"engine/sglang":     {"engine", "sse", "engine/frame", "engine/transport"},
 	"engine/trtllm":     {"engine", "sse", "engine/frame", "engine/transport"},
 	"engine/detect":     {"engine", "engine/transport"},
 	"engine/enginetest": {"engine", "sse", "engine/transport"},
