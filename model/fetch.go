@@ -129,7 +129,7 @@ func (f *fetches) fetch(ctx context.Context, one *fetch) {
 		wait = retryIn(wait, err)
 		if text := err.Error(); text != said {
 			said = text
-			f.log.Warn("a model's files cannot be fetched; baton tries again", "model", one.ref.String(), "in", wait, "err", text)
+			f.log.Log(ctx, levelOf(err), "a model's files cannot be fetched; baton tries again", "model", one.ref.String(), "in", wait, "err", text)
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -139,6 +139,15 @@ func (f *fetches) fetch(ctx context.Context, one *fetch) {
 		case <-timer.C:
 		}
 	}
+}
+
+// levelOf is that of the record on a fetch that failed: an error is what a person
+// must do something about.
+func levelOf(err error) slog.Level {
+	if e, ok := errors.AsType[*hub.Error](err); ok && e.IsFinal() {
+		return slog.LevelError
+	}
+	return slog.LevelWarn
 }
 
 // retryIn is the time to the next attempt after one that failed.

@@ -310,7 +310,7 @@ func TestFetchIsTriedAgain(t *testing.T) {
 		if err := f.run(ctx); err != nil || time.Since(began) != time.Hour {
 			t.Error(err, time.Since(began))
 		}
-		if n := strings.Count(log.String(), "cannot be fetched"); n != 1 {
+		if n := strings.Count(log.String(), `level=ERROR msg="a model's files cannot be fetched`); n != 1 {
 			t.Errorf("%d lines:\n%s", n, &log)
 		}
 		if _, err := f.want(hub.Ref{Repo: "org/m", Revision: "main"}); err == nil || errors.Is(err, ErrFetching) {
