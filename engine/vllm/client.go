@@ -23,23 +23,22 @@ type Client struct {
 	link  *transport.Link
 	route atomic.Int32 // a route; written by Probe and by a refused generate
 
-	version atomic.Pointer[string] // the one that Probe found the route for; nil = it did not yet
-	aborts  aborts
+	known       atomic.Pointer[description] // nil until Probe
+	maxLogprobs atomic.Int32                // the server's limit, or unknownLimit
+	aborts      aborts
 }
 
 var _ engine.Client = (*Client)(nil)
 
 // New returns the client of the server behind link. It does not connect.
-func New(link *transport.Link) *Client { return &Client{link: link} }
+func New(link *transport.Link) *Client {
+	c := &Client{link: link}
+	c.maxLogprobs.Store(unknownLimit)
+	return c
+}
 
 // Kind returns "vllm".
 func (c *Client) Kind() string { return engine.VLLM }
-
-// Parameters implements engine.Client: vLLM has all parameters of a Request.
-func (c *Client) Parameters() engine.Parameters { return Parameters }
-
-// Unsupported implements engine.Client.
-func (c *Client) Unsupported(req *engine.Request) string { return Parameters.Unsupported(req) }
 
 // Generate implements engine.Engine.
 func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Stream {
@@ -193,7 +192,9 @@ func errorFrame(link *transport.Link, c transport.Complaint, tokens int) *engine
 		err.Status = c.Code
 		return err
 	}
-	return link.Refusal(c.Code, c)
+	err := link.Refusal(c.Code, c)
+	err.Elsewhere = err.Kind == engine.InvalidRequest && isOwnLimit(c)
+	return err
 }
 
 // isEngineDeath knows the message with which the HTTP server reports that its

@@ -69,6 +69,18 @@ const (
 	withRoute  = `{"paths":{"/v1/completions":{},"/inference/v1/generate":{}}}`
 )
 
+// describedAs is the OpenAPI document of a server with the generate endpoint, whose
+// requests have these fields.
+func describedAs(fields ...string) string {
+	properties := map[string]any{"model": 1}
+	for _, f := range fields {
+		properties[f] = map[string]any{}
+	}
+	request := map[string]any{"properties": properties}
+	return encode(map[string]any{"paths": map[string]any{completionsPath: 1, generatePath: 1},
+		"components": map[string]any{"schemas": map[string]any{"CompletionRequest": request, "GenerateRequest": request}}})
+}
+
 func TestRoutes(t *testing.T) {
 	const gen, comp = generatePath, completionsPath
 	tests := []struct {
@@ -91,6 +103,8 @@ func TestRoutes(t *testing.T) {
 		{"unknown version", "", withRoute, stream, []string{comp, comp}, 0},
 		{"strange version", "main", withRoute, stream, []string{comp, comp}, 0},
 		{"major version", "1.0", withRoute, stream, []string{gen, gen}, 0},
+		{"described as new, whatever its version", "main", describedAs("return_token_ids", "output_mode"), stream, []string{gen, gen}, 0},
+		{"described as old, whatever its version", "0.30.0", describedAs("return_token_ids", "stream"), stream, []string{comp, comp}, 0},
 		{"the model is missing, not the route", "0.32.0", withRoute, respond(404, `{"error":{"message":"The model x does not exist.","type":"NotFoundError","param":"model","code":404}}`), []string{gen, gen}, engine.WorkerMisconfigured},
 	}
 	for _, test := range tests {
@@ -107,10 +121,11 @@ func TestRoutes(t *testing.T) {
 			if err != nil || info.Version != test.version {
 				t.Fatalf("Probe: %+v, %v", info, err)
 			}
-			want := []engine.ModelInfo{{ID: "smol", ContextLength: 2048, Path: "org/model"}, {ID: "lora", Parent: "smol", Path: "/adapters/lora"}}
+			want := []engine.ModelInfo{{ID: "smol", ContextLength: 2048, Path: "org/model"}, {ID: "lora", Parent: "smol", ContextLength: 2048, Path: "/adapters/lora"}}
 			if !slices.Equal(info.Models, want) {
 				t.Errorf("models %+v, want %+v", info.Models, want)
 			}
+			s.posts = nil // where there is no description, Probe generates a token
 			for range 2 {
 				for delta, err := range c.Generate(t.Context(), enginetest.NewRequest()) {
 					if test.wantError != 0 {

@@ -1,0 +1,248 @@
+package vllm
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"baton/engine"
+)
+
+// proofTimeout bounds the generation with which a server that does not describe
+// its requests shows that it returns ids. One that is too busy is given the
+// benefit of the doubt.
+const proofTimeout = 5 * time.Second
+
+// tooOld is what is said of a server that returns no ids.
+const tooOld = "this vLLM is too old: it does not return token ids (0.10.2 is the first that does)"
+
+// A description is what Probe found out of a server. It does not change.
+type description struct {
+	version    string
+	parameters engine.Parameters
+}
+
+// Probe implements engine.Client. It asks for the models, which must be there, then
+// for the version and, when that is new, for the server's own description of its
+// endpoints and requests. That one decides what is sent, and not the version, which
+// says nothing of how the server was started or built; where the description is
+// switched off, the version is a guess that the first refusal corrects.
+func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
+	info, err := c.askModels(ctx)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	if info.Version, err = c.askVersion(ctx); err != nil {
+		return engine.Info{}, err
+	}
+	if known := c.known.Load(); known != nil && known.version == info.Version {
+		return info, nil // the description is large
+	}
+	spec, err := c.askSpec(ctx)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	if err := c.checkIDs(ctx, spec, info.Models[0].ID); err != nil {
+		return engine.Info{}, err
+	}
+	c.route.Store(int32(spec.route(info.Version)))
+	c.maxLogprobs.Store(unknownLimit)
+	c.known.Store(&description{version: info.Version, parameters: spec.parameters()})
+	return info, nil
+}
+
+// askModels lists the models. A LoRA adapter is a model of its own, with its base
+// as its parent, whose context it has.
+func (c *Client) askModels(ctx context.Context) (engine.Info, error) {
+	body, err := c.link.Get(ctx, "/v1/models")
+	if err != nil {
+		return engine.Info{}, err
+	}
+	var list struct {
+		Data []struct {
+			ID          string `json:"id"`
+			Root        string `json:"root"`
+			Parent      string `json:"parent"`
+			MaxModelLen int    `json:"max_model_len"` // null for an adapter
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return engine.Info{}, c.link.Error(engine.ProtocolError, "GET /v1/models: %w", err)
+	}
+	if len(list.Data) == 0 {
+		return engine.Info{}, c.link.Error(engine.WorkerMisconfigured, "GET /v1/models: the server lists no model")
+	}
+	info := engine.Info{}
+	contexts := make(map[string]int)
+	for _, m := range list.Data {
+		contexts[m.ID] = m.MaxModelLen
+	}
+	for _, m := range list.Data {
+		if m.MaxModelLen == 0 && m.Parent != "" {
+			m.MaxModelLen = contexts[m.Parent]
+		}
+		info.Models = append(info.Models, engine.ModelInfo{ID: m.ID, Parent: m.Parent, ContextLength: m.MaxModelLen, Path: m.Root})
+	}
+	return info, nil
+}
+
+// askVersion returns "" if the server does not tell. Its error is the loss of the
+// server, or of the caller.
+func (c *Client) askVersion(ctx context.Context) (string, error) {
+	body, err := c.link.Get(ctx, "/version")
+	if err != nil {
+		return "", fatal(err)
+	}
+	var answer struct {
+		Version string `json:"version"`
+	}
+	_ = json.Unmarshal(body, &answer) // not telling is no fault
+	return answer.Version, nil
+}
+
+// A spec is what a server's OpenAPI document says, as far as it matters. The zero
+// spec says nothing.
+type spec struct {
+	Paths      map[string]json.RawMessage `json:"paths"`
+	Components struct {
+		Schemas struct {
+			Completion request `json:"CompletionRequest"`
+			Generate   request `json:"GenerateRequest"`
+		} `json:"schemas"`
+	} `json:"components"`
+}
+
+// A request is the description of one, by its fields.
+type request struct {
+	Fields map[string]json.RawMessage `json:"properties"`
+}
+
+func (r request) described() bool { return len(r.Fields) > 0 }
+
+func (r request) has(field string) bool {
+	_, ok := r.Fields[field]
+	return ok
+}
+
+// askSpec returns the zero spec of a server whose document is switched off.
+func (c *Client) askSpec(ctx context.Context) (spec, error) {
+	body, err := c.link.Get(ctx, "/openapi.json")
+	if err != nil {
+		return spec{}, fatal(err)
+	}
+	var s spec
+	if json.Unmarshal(body, &s) != nil {
+		return spec{}, nil
+	}
+	return s, nil
+}
+
+// generateSince is the first 0.x release whose generate endpoint streams and
+// always sends the finish reason.
+const generateSince = 29
+
+// route decides which endpoint to use. The generate endpoint is trusted if its
+// requests have an output mode: servers without that one do not stream there, or
+// may end a stream without saying why.
+func (s *spec) route(version string) route {
+	_, there := s.Paths[generatePath]
+	switch generate := s.Components.Schemas.Generate; {
+	case s.Paths != nil && !there:
+		return useCompletions
+	case generate.described():
+		if generate.has("output_mode") {
+			return useGenerate
+		}
+	case hasReliableGenerate(version):
+		return useGenerate // if it is not there, the first request will show
+	}
+	return useCompletions
+}
+
+// parameters is the table of a server with this description.
+func (s *spec) parameters() engine.Parameters {
+	completion := s.Components.Schemas.Completion
+	if !completion.described() {
+		return Parameters
+	}
+	of := Parameters
+	if !completion.has("cache_salt") {
+		of = without(of, engine.CacheSalt) // it would be ignored without a word, and isolate nothing
+	}
+	if !completion.has("priority") {
+		of = without(of, engine.Priority)
+	}
+	return of
+}
+
+// checkIDs makes sure that the server returns ids: by its description, or by a
+// generation of one token where it has none.
+func (c *Client) checkIDs(ctx context.Context, s spec, model string) error {
+	if completion := s.Components.Schemas.Completion; completion.described() {
+		if !completion.has("return_token_ids") {
+			return c.link.Error(engine.WorkerMisconfigured, tooOld)
+		}
+		return nil
+	}
+	proofCtx, cancel := context.WithTimeout(ctx, proofTimeout)
+	defer cancel()
+	body, err := c.link.Call(proofCtx, completionsPath, map[string]any{
+		"model": model, "prompt": []int{0}, "max_tokens": 1, "temperature": 0, "return_token_ids": true,
+	})
+	if cause := engine.CauseOf(ctx); cause != nil {
+		return cause
+	}
+	var answer struct {
+		Choices []struct {
+			Text     string           `json:"text"`
+			TokenIDs []engine.TokenID `json:"token_ids"`
+		} `json:"choices"`
+	}
+	if err == nil && json.Unmarshal(body, &answer) == nil && len(answer.Choices) == 1 && answer.Choices[0].TokenIDs == nil {
+		return c.link.Error(engine.WorkerMisconfigured, tooOld)
+	}
+	return nil // a refusal, or no answer in time, says nothing of ids
+}
+
+// fatal returns err if a probe cannot go on after it: the server was lost, or
+// the caller left. An answer with a status is not.
+func fatal(err error) error {
+	if engine.AsError(err).Status != 0 {
+		return nil
+	}
+	return err
+}
+
+// hasReliableGenerate judges a version such as "0.32.0" or "0.30.1.dev4+gabc".
+// What cannot be read gets the baseline.
+func hasReliableGenerate(version string) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return err1 == nil && err2 == nil && (major > 0 || minor >= generateSince)
+}
+
+// Health implements engine.Client. It says nothing of the engine process behind
+// the HTTP server: stopped, that one leaves /health at 200.
+func (c *Client) Health(ctx context.Context) error {
+	_, err := c.link.Get(ctx, "/health")
+	return err
+}
+
+// Tokenize implements engine.Client.
+func (c *Client) Tokenize(ctx context.Context, model, text string) (ids []engine.TokenID, ok bool, err error) {
+	body, err := c.link.Call(ctx, "/tokenize", map[string]any{"model": model, "prompt": text, "add_special_tokens": false})
+	if err != nil {
+		return nil, false, fatal(err)
+	}
+	var answer struct {
+		Tokens []engine.TokenID `json:"tokens"`
+	}
+	ok = json.Unmarshal(body, &answer) == nil && len(answer.Tokens) > 0
+	return answer.Tokens, ok, nil
+}
