@@ -154,7 +154,7 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 			warnings = append(warnings, warning{"the chat template of the worker is not that of the model's files, which is the one that is used", err})
 		}
 	}
-	client = withModel(client, link, found[0].model)
+	client = withModel(client, found[0].model)
 	found, out := a.groups.set(spec.ID, client, found)
 	if len(found) == 0 {
 		return nil, out[0]

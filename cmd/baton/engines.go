@@ -61,9 +61,9 @@ func newClient(kind string, link *transport.Link) (engine.Client, error) {
 
 // withModel gives a client what it must know of the model that the probe found:
 // that of llama.cpp needs the tokenizer, to repair ids that the engine loses.
-func withModel(client engine.Client, link *transport.Link, m *model.Model) engine.Client {
-	if client.Kind() != engine.LlamaCPP {
-		return client
+func withModel(client engine.Client, m *model.Model) engine.Client {
+	if c, ok := client.(*llamacpp.Client); ok {
+		return c.WithModel(llamacpp.Options{Piece: m.Tokenizer.Bytes, Size: m.Tokenizer.Size()})
 	}
-	return llamacpp.New(link, llamacpp.Options{Piece: m.Tokenizer.Bytes, Size: m.Tokenizer.Size()})
+	return client
 }

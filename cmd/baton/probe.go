@@ -181,7 +181,7 @@ func (p *prober) generate(ctx context.Context, m *probedModel, prompt []engine.T
 	client := p.client
 	vocabulary := m.info.VocabSize
 	if m.found != nil {
-		client = withModel(client, p.link, m.found.model)
+		client = withModel(client, m.found.model)
 		vocabulary = cmp.Or(vocabulary, m.found.model.VocabSize)
 	}
 	began := time.Now()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"baton/engine"
@@ -40,6 +41,9 @@ type Options struct {
 type Client struct {
 	link *transport.Link
 	lost lostIDs
+
+	quiet  atomic.Bool // the build does not know sse_ping_interval: silence is no sign of anything
+	proven atomic.Bool // that it returns ids, where its build does not show it
 }
 
 var _ engine.Client = (*Client)(nil)
@@ -47,6 +51,15 @@ var _ engine.Client = (*Client)(nil)
 // New returns the client of the server behind link. It does not connect.
 func New(link *transport.Link, opts Options) *Client {
 	return &Client{link: link, lost: lostIDs{piece: opts.Piece, size: opts.Size}}
+}
+
+// WithModel returns the client of the same server, which has been found out by
+// Probe, for one whose model is known now.
+func (c *Client) WithModel(opts Options) *Client {
+	of := New(c.link, opts)
+	of.quiet.Store(c.quiet.Load())
+	of.proven.Store(c.proven.Load())
+	return of
 }
 
 // Kind returns "llamacpp".
@@ -132,7 +145,9 @@ func (c *Client) start(ctx context.Context, req *engine.Request, grammar string)
 		resp.Abort()
 		return nil, c.link.Error(engine.ProtocolError, "%s answered with JSON, not with a stream", completionPath)
 	}
-	resp.LimitSilence(maxSilence)
+	if !c.quiet.Load() {
+		resp.LimitSilence(maxSilence)
+	}
 	return resp, nil
 }
 

@@ -2,6 +2,7 @@ package llamacpp
 
 import (
 	"net/http"
+	"strings"
 
 	"baton/engine"
 	"baton/engine/transport"
@@ -22,7 +23,7 @@ var statusOf = map[string]int{
 // statusError reads a refusal before the stream.
 func statusError(resp *transport.Response) *engine.Error {
 	err, complaint := resp.StatusErrorComplaint()
-	blameRequest(err, complaint)
+	blame(err, complaint)
 	return err
 }
 
@@ -38,15 +39,24 @@ func errorFrame(link *transport.Link, c transport.Complaint, tokens int) *engine
 		return err
 	}
 	err := link.Refusal(c.Code, c)
-	blameRequest(err, c)
+	blame(err, c)
 	return err
 }
 
-// blameRequest corrects the one status that means something else here: 501 says
-// that the request wants what this build cannot do.
-func blameRequest(err *engine.Error, c transport.Complaint) {
-	if err.Kind == engine.EngineError && err.Status == http.StatusNotImplemented {
-		err.Kind, err.Message, err.Err = engine.InvalidRequest, c.Message, nil
+// noCompletions is what an older build says that was started with --embeddings.
+const noCompletions = "This server does not support completions"
+
+// blame corrects the one status that means something else here: 501 says that the
+// request wants what this server cannot do, which another one may. A context that is
+// too small is this server's own, too: it is its memory, divided by its slots.
+func blame(err *engine.Error, c transport.Complaint) {
+	err.Elsewhere = err.Kind == engine.InvalidRequest && c.Type == "exceed_context_size_error"
+	switch {
+	case err.Kind != engine.EngineError || err.Status != http.StatusNotImplemented:
+	case strings.HasPrefix(c.Message, noCompletions):
+		err.Kind = engine.WorkerMisconfigured
+	default:
+		err.Kind, err.Message, err.Err, err.Elsewhere = engine.InvalidRequest, c.Message, nil, true
 		if err.Message == "" {
 			err.Message = "the worker does not support the request"
 		}
