@@ -22,6 +22,7 @@ import (
 	"baton/engine"
 	"baton/engine/enginetest"
 	"baton/engine/llamacpp"
+	"baton/engine/sglang"
 	"baton/engine/sim"
 	"baton/engine/transport"
 	"baton/engine/trtllm"
@@ -76,6 +77,8 @@ func runWire(t *testing.T, w *World) (a *harness.Answer, err error) {
 			switch kinds[s.ID] {
 			case sim.KindLlamaCPP:
 				client = llamacpp.New(link, llamacpp.Options{Piece: m.Tokenizer.Bytes, Size: m.Tokenizer.Size()})
+			case sim.KindSGLang:
+				client = sglang.New(link)
 			case sim.KindTRTLLM:
 				client = trtllm.New(link)
 			default:
@@ -105,6 +108,7 @@ func runWire(t *testing.T, w *World) (a *harness.Answer, err error) {
 				t.Error(err)
 			}
 		})
+		time.Sleep(time.Second) // a client may try what its worker can do, which takes a prefill
 		synctest.Wait()
 
 		texts := backend.New(migration.New(workers, migration.Config{Limit: w.Limit, MaxSeqLen: w.MaxLen}, log, reg, "sim"))
@@ -197,9 +201,10 @@ func readWhole(a *harness.Answer, body io.Reader) error {
 
 func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 	one := func(seed uint64, c map[string]int) {
-		w := NewWorld(seed, sim.KindVLLM, sim.KindTRTLLM, sim.KindLlamaCPP)
+		kinds := []string{sim.KindVLLM, sim.KindSGLang, sim.KindTRTLLM, sim.KindLlamaCPP}
+		w := NewWorld(seed, kinds...)
 		if seed%3 == 0 {
-			w.mix(seed, sim.KindVLLM, sim.KindTRTLLM, sim.KindLlamaCPP)
+			w.mix(seed, kinds...)
 		}
 		c[strings.Join(w.adapt(), "+")]++
 		if *oneSeed != 0 {

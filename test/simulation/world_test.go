@@ -160,13 +160,13 @@ func (w *World) request(r *rand.Rand, kind string) {
 	}
 	b["max_tokens"] = 1 + r.IntN(60)
 	b["temperature"] = []any{0, 0.7}[r.IntN(2)]
-	if b["temperature"] != 0 && kind == sim.KindVLLM {
-		b["seed"] = r.IntN(1000) // llama.cpp draws anew after a move: nothing to compare
+	if b["temperature"] != 0 && (kind == sim.KindVLLM || kind == sim.KindSGLang) {
+		b["seed"] = r.IntN(1000) // the others draw anew after a move: nothing to compare
 	}
 	if r.IntN(4) == 0 {
 		b["n"] = 1 + r.IntN(3)
 	}
-	if r.IntN(4) == 0 && kind == sim.KindVLLM {
+	if r.IntN(4) == 0 && (kind == sim.KindVLLM || kind == sim.KindSGLang) {
 		b["min_tokens"] = 1 + r.IntN(b["max_tokens"].(int))
 	}
 	if r.IntN(4) == 0 {
@@ -227,6 +227,9 @@ func (w *World) adapt() (kinds []string) {
 			if f := &c.Faults[j]; c.Kind == sim.KindTRTLLM && f.Status == 503 {
 				f.Message = "try again later" // its own 503 is a death, not a refusal
 			}
+		}
+		if c.Kind == sim.KindSGLang {
+			c.Server.Deterministic, c.Server.Incremental = true, len(c.Deltas)%2 == 1
 		}
 		if c.Kind == sim.KindTRTLLM && len(c.Deltas)%2 == 1 {
 			c.Server.Profile = "trtllm-1.0"
