@@ -11,6 +11,7 @@ import (
 	"baton/config"
 	"baton/engine"
 	"baton/engine/llamacpp"
+	"baton/engine/sglang"
 	"baton/engine/trtllm"
 	"baton/engine/vllm"
 	"baton/test/harness"
@@ -20,6 +21,7 @@ import (
 // a new line.
 var kinds = []kind{
 	{"vLLM", engine.VLLM, vllm.Parameters},
+	{"SGLang", engine.SGLang, sglang.Parameters},
 	{"TensorRT-LLM", engine.TRTLLM, trtllm.Parameters},
 	{"llama.cpp", engine.LlamaCPP, llamacpp.Parameters},
 }
@@ -101,18 +103,13 @@ func parametersDocument() string {
 	row(&b, "parameter", func(k kind) string { return k.title })
 	row(&b, "---", func(kind) string { return "---" })
 	for _, name := range engine.AllParameters {
-		row(&b, code(name), func(k kind) string {
-			if f := k.parameters[name].Fidelity; f != engine.Unsupported {
-				return f.String()
-			}
-			return "refused"
-		})
+		row(&b, code(name), func(k kind) string { return word(k.parameters[name].Fidelity) })
 	}
 	b.WriteString("\n")
 	for _, name := range engine.AllParameters {
 		for _, k := range kinds {
-			if note := k.parameters[name].Note; note != "" {
-				fmt.Fprintf(&b, "* %s on %s: %s.\n", code(name), k.title, note)
+			if s := k.parameters[name]; s.Note != "" {
+				fmt.Fprintf(&b, "* %s, %s on %s: %s.\n", code(name), word(s.Fidelity), k.title, s.Note)
 			}
 		}
 	}
@@ -127,7 +124,7 @@ func parametersDocument() string {
 		row(&b, code(name), func(k kind) string {
 			switch s := k.parameters[name]; {
 			case s.Fidelity == engine.Unsupported:
-				return "refused"
+				return word(s.Fidelity)
 			case s.Meaning == "":
 				return "as usual"
 			default:
@@ -142,6 +139,14 @@ func parametersDocument() string {
 		}
 	}
 	return b.String()
+}
+
+// word is what a fidelity is called in the document.
+func word(f engine.Fidelity) string {
+	if f == engine.Unsupported {
+		return "refused"
+	}
+	return f.String()
 }
 
 // sameEverywhere reports whether all engines that have a parameter understand it
