@@ -28,6 +28,9 @@ func (s *Server) routeLlamaCPP() {
 	s.mux.HandleFunc("GET /v1/models", s.llamaModels)
 	s.mux.HandleFunc("GET /slots", s.llamaSlots)
 	s.mux.HandleFunc("GET /metrics", s.llamaMetrics)
+	if !s.profile.noReturnTokens {
+		s.mux.HandleFunc("GET /lora-adapters", s.llamaAdapters)
+	}
 	s.mux.HandleFunc("POST /tokenize", s.llamaTokenize)
 	s.mux.HandleFunc("POST /detokenize", s.llamaDetokenize)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -84,6 +87,15 @@ func invalidLlama(format string, args ...any) *llamaError {
 }
 
 func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case s.profile.embeddings:
+		refuseLlama(w, &llamaError{Code: http.StatusNotImplemented, Type: "not_supported_error",
+			Message: "This server does not support completions. Start it without `--embeddings`"})
+		return
+	case s.profile.router:
+		refuseLlama(w, invalidLlama("model name is missing from the request"))
+		return
+	}
 	var req llamaRequest
 	body, err := readBody(r)
 	if err == nil {
@@ -93,6 +105,7 @@ func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) {
 		refuseLlama(w, invalidLlama("%v", err))
 		return
 	}
+	req.ReturnTokens = req.ReturnTokens && !s.profile.noReturnTokens
 	id := s.name(r, "")
 	prompt, refused := s.llamaPrompt(req.Prompt)
 	s.record(r, id, prompt, body, "prompt")
@@ -123,6 +136,9 @@ func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) {
 	a.ping = s.config.Server.PingInterval
 	if n := req.SSEPingInterval; n != nil {
 		a.ping = time.Duration(*n) * time.Second
+	}
+	if s.profile.noPings {
+		a.ping = 0
 	}
 	a.protocol = &llamaProtocol{s: s, req: &req, prompt: prompt, budget: orDefault(budget, -1), bias: bias, probs: probs,
 		text: textStream{words: s.words}, stops: newStopStrings(s.words, req.Stop), start: time.Now()}

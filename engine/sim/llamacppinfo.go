@@ -28,6 +28,15 @@ func (s *Server) llamaProps(w http.ResponseWriter, r *http.Request) {
 		Tools             bool `json:"supports_tools"`
 		TypedContent      bool `json:"supports_typed_content"`
 	}
+	if s.profile.router {
+		writeValue(w, http.StatusOK, map[string]any{"role": "router", "max_instances": 4, "models_autoload": true, "model_path": "none",
+			"default_generation_settings": map[string]any{"params": nil, "n_ctx": 0}, "build_info": s.profile.version, "cors_proxy_enabled": false})
+		return
+	}
+	var corsProxy *bool
+	if !s.profile.noPings {
+		corsProxy = new(bool)
+	}
 	writeValue(w, http.StatusOK, struct {
 		Defaults      defaults   `json:"default_generation_settings"`
 		TotalSlots    int        `json:"total_slots"`
@@ -45,16 +54,25 @@ func (s *Server) llamaProps(w http.ResponseWriter, r *http.Request) {
 		Caps          caps       `json:"chat_template_caps"`
 		BOSToken      string     `json:"bos_token"`
 		EOSToken      string     `json:"eos_token"`
-		BuildInfo     string     `json:"build_info"`
+		BuildInfo     string     `json:"build_info,omitempty"` // younger than the oldest profile
 		IsSleeping    bool       `json:"is_sleeping"`
-		CORSProxy     bool       `json:"cors_proxy_enabled"`
+		CORSProxy     *bool      `json:"cors_proxy_enabled,omitempty"`
 	}{
 		Defaults: defaults{defaultSettings(), s.config.ContextLength}, TotalSlots: s.slotCount(),
 		ModelAlias: s.config.Model, ModelFtype: "F32", ModelPath: s.config.Server.ModelPath,
 		MediaMarker: "<__media__>", EndpointSlots: true, Metrics: true, UI: true,
 		ChatTemplate: chatTemplate(), Caps: caps{StringContent: true, SystemRole: true, Tools: true},
-		BOSToken: "<|im_start|>", EOSToken: "<|im_end|>", BuildInfo: buildInfo,
+		BOSToken: "<|im_start|>", EOSToken: "<|im_end|>", BuildInfo: s.profile.version, CORSProxy: corsProxy,
 	})
+}
+
+// llamaAdapters are those that the server was started with.
+func (s *Server) llamaAdapters(w http.ResponseWriter, r *http.Request) {
+	list := []any{}
+	for i, path := range s.profile.adapters {
+		list = append(list, map[string]any{"id": i, "path": path, "scale": 1.0})
+	}
+	writeValue(w, http.StatusOK, list)
 }
 
 // chatTemplate is the template of the embedded model.

@@ -6,7 +6,6 @@ import "time"
 const (
 	version           = "0.32.0"
 	systemFingerprint = "vllm-0.32.0-51a17ed0"
-	buildInfo         = "b11434-simulated"
 )
 
 // ServerConfig is what only a Server has.

@@ -21,8 +21,12 @@ const (
 // routeVLLM adds the endpoints of vLLM 0.32 that a frontend uses.
 func (s *Server) routeVLLM() {
 	s.mux.HandleFunc("POST "+vllmCompletions, s.vllmCompletions)
-	s.mux.HandleFunc("POST "+vllmGenerate, s.vllmGenerate)
-	s.mux.HandleFunc("POST /inference/v1/abort_requests", s.vllmAbort)
+	if s.profile.generate != generateMissing {
+		s.mux.HandleFunc("POST "+vllmGenerate, s.vllmGenerate)
+	}
+	if s.profile.generate == generateGated {
+		s.mux.HandleFunc("POST /inference/v1/abort_requests", s.vllmAbort)
+	}
 	s.mux.HandleFunc("GET /v1/models", s.vllmModels)
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	s.mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
@@ -30,7 +34,7 @@ func (s *Server) routeVLLM() {
 		writeValue(w, http.StatusOK, map[string]int{"server_load": 0}) // what it always says without its flag
 	})
 	s.mux.HandleFunc("GET /version", func(w http.ResponseWriter, r *http.Request) {
-		writeValue(w, http.StatusOK, map[string]string{"version": version})
+		writeValue(w, http.StatusOK, map[string]string{"version": s.profile.version})
 	})
 	s.mux.HandleFunc("GET /openapi.json", s.vllmOpenAPI)
 	s.mux.HandleFunc("GET /metrics", s.vllmMetrics)
@@ -78,6 +82,7 @@ type vllmRequest struct {
 	StreamOptions         *vllmStreamOptions `json:"stream_options"`
 	ReturnTokenIDs        *bool              `json:"return_token_ids"`
 	ReturnTokensAsTokenID *bool              `json:"return_tokens_as_token_ids"`
+	Priority              int                `json:"priority"`
 	RequestID             string             `json:"request_id"`
 }
 
@@ -146,6 +151,9 @@ func (s *Server) vllmCompletions(w http.ResponseWriter, r *http.Request) {
 	s.record(r, base, prompt, body, "prompt")
 	options := orDefault(req.StreamOptions, vllmStreamOptions{})
 	output, refused := s.checkVLLM(&req.vllmSampling, req.Model, prompt)
+	if refused == nil && req.Priority != 0 && s.profile.noPriorities {
+		refused = badRequest("", "Got priority %d but Priority scheduling is not enabled.", req.Priority)
+	}
 	if refused == nil && req.StreamOptions != nil && !req.Stream {
 		refused = badRequest("stream_options", "Stream options can only be defined when `stream=True`.")
 	}
@@ -159,14 +167,14 @@ func (s *Server) vllmCompletions(w http.ResponseWriter, r *http.Request) {
 	a.early = true
 	a.protocol = &completionsProtocol{
 		s: s, id: "cmpl-" + base, prompt: prompt, options: options, stop: stop,
-		ids: orDefault(req.ReturnTokenIDs, false), asIDs: orDefault(req.ReturnTokensAsTokenID, false),
+		ids: orDefault(req.ReturnTokenIDs, false) && !s.profile.noTokenIDs, asIDs: orDefault(req.ReturnTokensAsTokenID, false),
 		text: textStream{words: s.words},
 	}
 	a.serve(prompt, sampling, stop, readStops(req.Stop), output)
 }
 
 func (s *Server) vllmGenerate(w http.ResponseWriter, r *http.Request) {
-	if !s.config.Server.ScaleOut {
+	if s.profile.generate == generateGated && !s.config.Server.ScaleOut {
 		s.refuseScaleOut(w)
 		return
 	}
@@ -175,6 +183,7 @@ func (s *Server) vllmGenerate(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(body, &req)
 	}
+	req.Stream = req.Stream && s.profile.generate != generateWhole
 	switch {
 	case err != nil:
 	case req.SamplingParams == nil:

@@ -375,7 +375,7 @@ func (g *generateProtocol) delta(d engine.Delta, p *producer) *generateChunk {
 
 func (g *generateProtocol) end(p *producer, alone bool) []byte {
 	var out []byte
-	if alone {
+	if alone && g.s.profile.generate != generateDrops {
 		out = event(g.delta(engine.Delta{FinishReason: p.finish}, p))
 	}
 	return append(append(out, g.usage(p)...), doneFrame...)
@@ -389,7 +389,10 @@ func (g *generateProtocol) usage(p *producer) []byte {
 }
 
 func (g *generateProtocol) abort(p *producer) []byte {
-	out := event(g.delta(engine.Delta{FinishReason: "abort"}, p))
+	var out []byte
+	if g.s.profile.generate != generateDrops {
+		out = event(g.delta(engine.Delta{FinishReason: "abort"}, p))
+	}
 	return append(append(out, g.usage(p)...), doneFrame...)
 }
 

@@ -48,13 +48,24 @@ func (s *Server) vllmModels(w http.ResponseWriter, r *http.Request) {
 	}}})
 }
 
-// vllmOpenAPI names the paths, which is how a frontend finds out what is open.
+// vllmOpenAPI names the paths and the fields of the requests, which is how a
+// frontend finds out what is open and known.
 func (s *Server) vllmOpenAPI(w http.ResponseWriter, r *http.Request) {
-	paths := map[string]any{vllmCompletions: map[string]any{"post": map[string]any{}}}
-	if s.config.Server.ScaleOut {
-		paths[vllmGenerate] = map[string]any{"post": map[string]any{}}
+	paths := []string{vllmCompletions}
+	requests := map[string][]string{"CompletionRequest": append([]string{"model", "prompt", "stream", "max_tokens", "logprobs"}, s.profile.fields...)}
+	generate := []string{"model", "token_ids", "sampling_params"}
+	switch {
+	case s.profile.generate == generateGated && s.config.Server.ScaleOut:
+		generate = append(generate, "stream", "output_mode")
+	case s.profile.generate == generateDrops:
+		generate = append(generate, "stream")
+	case s.profile.generate != generateWhole:
+		generate = nil
 	}
-	writeValue(w, http.StatusOK, map[string]any{"openapi": "3.1.0", "paths": paths})
+	if generate != nil {
+		paths, requests["GenerateRequest"] = append(paths, vllmGenerate), generate
+	}
+	writeValue(w, http.StatusOK, openAPI(paths, requests))
 }
 
 func (s *Server) vllmMetrics(w http.ResponseWriter, r *http.Request) {
