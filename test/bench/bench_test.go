@@ -37,7 +37,7 @@ func TestRace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	rows, err := c.raceAll(t.Context(), t.Output())
+	rows, err := c.raceAll(t.Context(), c.races(), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&p.streams, "streams", p.streams, "paced streams to each contestant")
 	flags.DurationVar(&p.hold, "hold", p.hold, "measured time of the paced and of the unpaced load")
 	binary := flags.String("baton", "", "the program to race; empty = build it from this source")
+	against := flags.String("against", "", "instead of racing the floor, race this other build of the program")
 	open := flags.String("open", "", "instead of racing, hold so many streams open, a token a second to each; numbers separated by commas")
 	quick := flags.Bool("quick", false, "a short race with few streams, whose figures mean little")
 	if err := flags.Parse(args); err != nil {
@@ -57,13 +58,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		openings, err := c.openAll(ctx, c.floor, c.baton("3"), counts)
+		openings, err := c.openAll(ctx, c.floor, c.baton(c.binary, "3"), counts)
 		if err != nil {
 			return err
 		}
 		return printOpenings(stdout, openings)
 	}
-	rows, err := c.raceAll(ctx, stderr)
+	races := c.races()
+	if *against != "" {
+		races = []match{{"baton / the other", c.baton(*against, "3"), c.baton(c.binary, "3")}}
+	}
+	rows, err := c.raceAll(ctx, races, stderr)
 	if err != nil {
 		return err
 	}
@@ -115,26 +120,32 @@ func (c *course) floor(ctx context.Context) (*process, error) {
 	return start(ctx, "floor", c.self, "floor", "{address}", "http://"+c.worker.address)
 }
 
-// baton makes the contestant that may move a request so often.
-func (c *course) baton(migrationLimit string) contestant {
+// baton makes the contestant of a program that may move a request so often.
+func (c *course) baton(program, migrationLimit string) contestant {
 	return func(ctx context.Context) (*process, error) {
-		return start(ctx, "baton", c.binary, "serve", "--http-host", "127.0.0.1", "--http-port", "{port}",
+		return start(ctx, "baton", program, "serve", "--http-host", "127.0.0.1", "--http-port", "{port}",
 			"--worker", "vllm=http://"+c.worker.address, "--model-path", c.dir, "--migration-limit", migrationLimit)
 	}
 }
 
-// raceAll runs each race in each round: the floor against itself, which shows
-// what a ratio of 1 looks like here, baton against the floor, and baton with
-// migration against itself without.
-func (c *course) raceAll(ctx context.Context, progress io.Writer) ([]row, error) {
-	races := []struct {
-		name                  string
-		yardstick, contestant contestant
-	}{
+// A match is who races whom.
+type match struct {
+	name                  string
+	yardstick, contestant contestant
+}
+
+// races are the floor against itself, which shows what a ratio of 1 looks like
+// here, baton against the floor, and baton with migration against itself without.
+func (c *course) races() []match {
+	return []match{
 		{"floor / floor", c.floor, c.floor},
-		{"baton / floor", c.floor, c.baton("3")},
-		{"baton --migration-limit 3 / 0", c.baton("0"), c.baton("3")},
+		{"baton / floor", c.floor, c.baton(c.binary, "3")},
+		{"baton --migration-limit 3 / 0", c.baton(c.binary, "0"), c.baton(c.binary, "3")},
 	}
+}
+
+// raceAll runs each race in each round.
+func (c *course) raceAll(ctx context.Context, races []match, progress io.Writer) ([]row, error) {
 	rows := make([]row, len(races))
 	for round := range c.plan.rounds {
 		for i, race := range races {
