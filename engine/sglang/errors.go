@@ -8,20 +8,17 @@ import (
 	"baton/engine/transport"
 )
 
-// What the server says with status 400 although another worker may well take the
-// request: it is this one's memory that is too small, or a request of another
-// frontend has the same id.
+// What the server says with status 400 that another worker need not say: of a
+// limit of its own, of what it was not started with, of its version.
 var ownLimits = []string{
-	"exceeds the maximum allowed length", // of the memory for keys and values; too long for the model has other words
+	"exceeds the maximum allowed length", // of its memory for keys and values
 	"exceeds the KV memory budget",
-	"Duplicate request ID detected",
-}
-
-// What the server says with status 400 when it was not set up for the request.
-var ownSetup = []string{
-	"Got LoRA adapter that has never been loaded", // it was there at the last probe
+	"maximum context length",
+	"the model's context length",
+	"LoRA adapter", // it was there at the last probe
 	"--enable-lora",
-	"Using priority is disabled", // with status 503
+	"unknown field",
+	"Duplicate request ID detected", // of another frontend
 }
 
 // What older servers say in an error event that has no code, where the request is
@@ -36,28 +33,12 @@ var requestFaults = []string{
 	"can be set",
 }
 
-// refusal judges what the server says before the first token, with a status, with
-// the code of an error event, or with that of an abort.
+// refusal judges what the server says before the first token, with the code of an
+// error event or of an abort.
 func refusal(link *transport.Link, c transport.Complaint) *engine.Error {
 	err := link.Refusal(c.Code, c)
-	reclassify(link, err, c)
+	err.Elsewhere = err.Kind == engine.InvalidRequest && says(c, ownLimits)
 	return err
-}
-
-// reclassify corrects an Error whose status means something else here.
-func reclassify(link *transport.Link, err *engine.Error, c transport.Complaint) {
-	kind := err.Kind
-	switch {
-	case says(c, ownSetup):
-		kind = engine.WorkerMisconfigured
-	case err.Kind == engine.InvalidRequest && says(c, ownLimits):
-		kind = engine.Overloaded // for this request
-	}
-	if kind == err.Kind {
-		return
-	}
-	err.Kind, err.Message, err.Param = kind, "", ""
-	err.Err = link.Error(kind, "%s", c.Message).Err
 }
 
 func says(c transport.Complaint, any []string) bool {
@@ -70,9 +51,9 @@ func says(c transport.Complaint, any []string) bool {
 }
 
 // statusError reads a refusal before the stream.
-func statusError(link *transport.Link, resp *transport.Response) *engine.Error {
+func statusError(resp *transport.Response) *engine.Error {
 	err, complaint := resp.StatusErrorComplaint()
-	reclassify(link, err, complaint)
+	err.Elsewhere = err.Kind == engine.InvalidRequest && says(complaint, ownLimits)
 	return err
 }
 

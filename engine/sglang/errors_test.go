@@ -59,21 +59,22 @@ func lastError(t *testing.T, c *Client, req *engine.Request) *engine.Error {
 // token; after it, whatever it says is its own failure.
 func TestWhatTheServerSays(t *testing.T) {
 	for _, test := range []struct {
-		status  int
-		message string
-		kind    engine.Kind
+		status    int
+		message   string
+		kind      engine.Kind
+		elsewhere bool
 	}{
-		{503, "The request queue is full.", engine.Overloaded},
-		{503, "The request is aborted by a higher priority request.", engine.Overloaded},
-		{503, "Request waiting timeout reached.", engine.Overloaded},
-		{503, "Using priority is disabled for this server. Please send a new request without a priority.", engine.WorkerMisconfigured},
-		{500, "Out of memory even after retracting all other requests in the decode batch.", engine.EngineError},
-		{400, "The input (3000 tokens) is longer than the model's context length (2048 tokens).", engine.InvalidRequest},
-		{400, "temperature must be a non-negative finite number, got -1.0.", engine.InvalidRequest},
-		{400, "Input length (2044 tokens) exceeds the maximum allowed length (2042 tokens). Use a shorter input or enable --allow-auto-truncate.", engine.Overloaded},
-		{400, "Request prompt exceeds the KV memory budget: input_len=2000.", engine.Overloaded},
-		{400, "Duplicate request ID detected: r-1", engine.Overloaded},
-		{400, "Got LoRA adapter that has never been loaded: x\nAll loaded adapters: dict_keys([]).", engine.WorkerMisconfigured},
+		{503, "The request queue is full.", engine.Overloaded, false},
+		{503, "The request is aborted by a higher priority request.", engine.Overloaded, false},
+		{503, "Request waiting timeout reached.", engine.Overloaded, false},
+		{503, "Using priority is disabled for this server. Please send a new request without a priority.", engine.Overloaded, false},
+		{500, "Out of memory even after retracting all other requests in the decode batch.", engine.EngineError, false},
+		{400, "The input (3000 tokens) is longer than the model's context length (2048 tokens).", engine.InvalidRequest, true},
+		{400, "temperature must be a non-negative finite number, got -1.0.", engine.InvalidRequest, false},
+		{400, "Input length (2044 tokens) exceeds the maximum allowed length (2042 tokens). Use a shorter input or enable --allow-auto-truncate.", engine.InvalidRequest, true},
+		{400, "Request prompt exceeds the KV memory budget: input_len=2000.", engine.InvalidRequest, true},
+		{400, "Duplicate request ID detected: r-1", engine.InvalidRequest, true},
+		{400, "Got LoRA adapter that has never been loaded: x\nAll loaded adapters: dict_keys([]).", engine.InvalidRequest, true},
 	} {
 		abort := func(tokens []engine.TokenID, total int) string {
 			return event(tokens, total, map[string]any{"type": "abort", "message": test.message, "status_code": test.status, "err_type": "BadRequestError"})
@@ -87,7 +88,7 @@ func TestWhatTheServerSays(t *testing.T) {
 			"abort with ids of another place": {streaming(abort([]engine.TokenID{9}, 5)), streaming(event([]engine.TokenID{5}, 1, nil), abort([]engine.TokenID{9}, 0))},
 		} {
 			e := lastError(t, clientOf(t, dialect.before), enginetest.NewRequest())
-			if e == nil || e.Kind != test.kind || e.Status != test.status || (e.Message == test.message) != (test.kind == engine.InvalidRequest) || !strings.Contains(e.Error(), test.message[:20]) {
+			if e == nil || e.Kind != test.kind || e.Status != test.status || e.Elsewhere != test.elsewhere || (e.Message == test.message) != (test.kind == engine.InvalidRequest) || !strings.Contains(e.Error(), test.message[:20]) {
 				t.Errorf("%s, %d %q: %v, want %v", name, test.status, test.message, e, test.kind)
 			}
 			if dialect.after == nil {

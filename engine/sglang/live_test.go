@@ -132,7 +132,7 @@ func TestLive(t *testing.T) {
 		}
 		req = request(slices.Repeat([]engine.TokenID{19556}, info.Models[0].ContextLength)...)
 		req.Stop.MaxTokens = 1
-		if ids, finish, err := collect(t, req); err == nil || err.Kind != engine.Overloaded {
+		if ids, finish, err := collect(t, req); err == nil || err.Kind != engine.InvalidRequest || !err.Elsewhere {
 			t.Errorf("none: %v, %q, %v", ids, finish, err)
 		}
 	})
