@@ -210,7 +210,7 @@ func (p *prober) generate(ctx context.Context, m *probedModel, prompt []engine.T
 // report is what was found.
 func (p *prober) report(failure error) *probeReport {
 	r := &probeReport{URL: p.cfg.Worker.URL, Usable: failure == nil, Loading: p.loading, Ready: p.ready,
-		Models: []modelReport{}, Lacking: []string{}, Inexact: []inexact{}}
+		Models: []modelReport{}, Parameters: []parameterReport{}}
 	if failure != nil {
 		r.Problem = p.wire.real(failure.Error())
 	}
@@ -226,7 +226,7 @@ func (p *prober) report(failure error) *probeReport {
 	for _, m := range p.models {
 		r.Models = append(r.Models, m.report(p.cfg.Worker.ID))
 	}
-	r.addParameters(p.client.Parameters())
+	r.Parameters = parameterReports(p.client.Parameters())
 	return r
 }
 

@@ -12,17 +12,16 @@ import (
 
 // A probeReport is what `baton probe --json` prints.
 type probeReport struct {
-	URL      string        `json:"url"`
-	Usable   bool          `json:"usable"`
-	Problem  string        `json:"problem"` // one sentence; "" if it is usable
-	Ready    bool          `json:"ready"`   // it says so itself
-	Loading  bool          `json:"loading"` // it will be, later
-	Kind     string        `json:"kind"`
-	Version  string        `json:"version"`
-	Models   []modelReport `json:"models"`
-	Lacking  []string      `json:"unsupported_parameters"`
-	Inexact  []inexact     `json:"inexact_parameters"`
-	Requests []requestSeen `json:"requests"`
+	URL        string            `json:"url"`
+	Usable     bool              `json:"usable"`
+	Problem    string            `json:"problem"` // one sentence; "" if it is usable
+	Ready      bool              `json:"ready"`   // it says so itself
+	Loading    bool              `json:"loading"` // it will be, later
+	Kind       string            `json:"kind"`
+	Version    string            `json:"version"`
+	Models     []modelReport     `json:"models"`
+	Parameters []parameterReport `json:"parameters"` // those that are not exact
+	Requests   []requestSeen     `json:"requests"`
 }
 
 type modelReport struct {
@@ -40,8 +39,9 @@ type modelReport struct {
 	TookMS            float64         `json:"took_ms,omitempty"`
 }
 
-// An inexact parameter does not survive a move to another worker as it is.
-type inexact struct {
+// A parameterReport is of a parameter that the worker lacks, or that does not survive
+// a move to another worker of its kind as it is.
+type parameterReport struct {
 	Parameter string `json:"parameter"`
 	Fidelity  string `json:"fidelity"`
 	Note      string `json:"note,omitempty"`
@@ -55,16 +55,14 @@ type requestSeen struct {
 	Curl   string  `json:"curl"`
 }
 
-func (r *probeReport) addParameters(p engine.Parameters) {
+func parameterReports(p engine.Parameters) []parameterReport {
+	list := []parameterReport{}
 	for _, name := range engine.AllParameters {
-		switch s := p[name]; s.Fidelity {
-		case engine.Exact:
-		case engine.Unsupported:
-			r.Lacking = append(r.Lacking, string(name))
-		default:
-			r.Inexact = append(r.Inexact, inexact{string(name), s.Fidelity.String(), s.Note})
+		if s := p[name]; s.Fidelity != engine.Exact {
+			list = append(list, parameterReport{string(name), s.Fidelity.String(), s.Note})
 		}
 	}
+	return list
 }
 
 // requestReports are the exchanges, each one that was repeated once.
@@ -101,11 +99,12 @@ func (r *probeReport) print(w io.Writer) error {
 	}
 	if r.Kind != "" {
 		line("endpoints", "%s", endpoints(r.Requests))
-		for _, p := range r.Inexact {
-			line("parameter", "%s is %s after a move%s", p.Parameter, p.Fidelity, after(": ", p.Note))
-		}
-		if len(r.Lacking) > 0 {
-			line("parameters", "not there: %s", strings.Join(r.Lacking, ", "))
+		for _, p := range r.Parameters {
+			if p.Fidelity == engine.Unsupported.String() {
+				line("parameter", "%s is not there%s", p.Parameter, after(": ", p.Note))
+			} else {
+				line("parameter", "%s is %s after a move%s", p.Parameter, p.Fidelity, after(": ", p.Note))
+			}
 		}
 	}
 	if len(r.Requests) > 0 {

@@ -46,8 +46,17 @@ func TestProbe(t *testing.T) {
 	} {
 		worker := sim.NewServer(sim.Config{Kind: test.kind, Model: "own", ContextLength: 512})
 		r, problem := probed(t, worker, "--model-path", dir)
-		if problem != "" || r.Kind != test.kind || r.Version == "" || !r.Ready || r.Loading || !slices.Equal(r.Lacking, test.lacking) || len(r.Models) != 1 {
+		if problem != "" || r.Kind != test.kind || r.Version == "" || !r.Ready || r.Loading || len(r.Models) != 1 {
 			t.Fatalf("%s: %q, %+v", test.kind, problem, r)
+		}
+		lacking := []string{}
+		for _, p := range r.Parameters {
+			if p.Fidelity == "unsupported" {
+				lacking = append(lacking, p.Parameter)
+			}
+		}
+		if !slices.Equal(lacking, test.lacking) || len(r.Parameters) == 0 {
+			t.Errorf("%s: parameters %+v", test.kind, r.Parameters)
 		}
 		m := r.Models[0]
 		if m.ID != "own" || m.ContextLength != 512 || m.VocabSize != test.vocabulary || m.Files != dir || !m.Tokenizes || !m.TokenizerCompared || m.Token == nil || m.TookMS <= 0 {
