@@ -94,6 +94,7 @@ func (s *Server) originOf(r *http.Request) origin {
 // generate answers a request of the generation API.
 func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		handlerStack(0)
 		c, ctx, refusal := s.begin(ep, r)
 		if refusal == nil {
 			refusal = c.receive(w, r)
@@ -178,6 +179,7 @@ func (c *call) answerDirectly(ctx context.Context, w http.ResponseWriter, r *htt
 
 // stayDirect answers, with a stack that is not the handler's.
 func (c *call) stayDirect(ctx context.Context, d *direct, r *http.Request, over chan<- any) {
+	streamStack(0)
 	defer func() {
 		v := recover()
 		c.end() // before the client can know that the answer is over
