@@ -30,7 +30,7 @@ func (h *Hub) findCached(ref Ref) (Found, bool) {
 	if ref.File != "" || ref.Quant != "" {
 		return h.cache.findGGUF(ref, commit)
 	}
-	folder := Found{Ref: ref, Path: h.cache.snapshot(ref, commit), Complete: h.isComplete(ref, commit)}
+	folder := Found{Path: h.cache.snapshot(ref, commit), Complete: h.isComplete(ref, commit)}
 	if here, _ := h.cache.has(ref, commit, tokenizerFile); here {
 		return folder, true
 	}
@@ -49,7 +49,7 @@ func (c cache) findGGUF(ref Ref, commit string) (Found, bool) {
 	if name == "" {
 		return Found{}, false
 	}
-	return Found{Ref: ref, Path: filepath.Join(c.snapshot(ref, commit), filepath.FromSlash(name)), Complete: true}, true
+	return Found{Path: filepath.Join(c.snapshot(ref, commit), filepath.FromSlash(name)), Complete: true}, true
 }
 
 // isComplete tells whether everything that matters of a commit is here.
@@ -128,7 +128,7 @@ func (h *Hub) Fetch(ctx context.Context, ref Ref) (Found, error) {
 		return Found{}, h.cannotWrite(err)
 	}
 	h.log.Info("a model's files are there", "model", ref.String(), "commit", list.commit, "files", len(files), "bytes", p.bytes, "took", time.Since(began).Round(time.Millisecond))
-	return Found{Ref: ref, Path: h.cache.snapshot(ref, list.commit), Complete: true}, nil
+	return Found{Path: h.cache.snapshot(ref, list.commit), Complete: true}, nil
 }
 
 // note writes down, when all files of a commit are there, what is known of it.

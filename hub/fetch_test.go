@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -517,5 +519,54 @@ func TestReadOnlyCache(t *testing.T) {
 	_, err := h.Fetch(t.Context(), refOf(t, "org/tiny"))
 	if !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "HF_HUB_CACHE") {
 		t.Error(err)
+	}
+}
+
+// A redirect never leads from https to http, where anybody could read along.
+func TestNoWayDownToHTTP(t *testing.T) {
+	fake := &hubtest.Hub{}
+	plain, _ := startHub(t, fake)
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, fake.URL()+r.URL.Path, http.StatusFound)
+	}))
+	defer secure.Close()
+	h, err := New(Config{Endpoint: secure.URL, CacheDir: plain.cache.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.client.Transport = secure.Client().Transport
+	if _, err := h.Fetch(t.Context(), refOf(t, "org/tiny")); !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), "from https to http") {
+		t.Error(err)
+	}
+	if n := len(fake.Requests()); n > 0 {
+		t.Errorf("%d requests over http", n)
+	}
+}
+
+// A mirror may live below a path.
+func TestMirrorWithAPath(t *testing.T) {
+	fake := &hubtest.Hub{}
+	plain, _ := startHub(t, fake)
+	mirror := httptest.NewServer(http.StripPrefix("/api/hf", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.RequestURI = ""
+		r.URL.Scheme, r.URL.Host = "http", strings.TrimPrefix(fake.URL(), "http://")
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer answer.Body.Close()
+		maps.Copy(w.Header(), answer.Header)
+		w.WriteHeader(answer.StatusCode)
+		io.Copy(w, answer.Body)
+	})))
+	defer mirror.Close()
+	h, err := New(Config{Endpoint: mirror.URL + "/api/hf", CacheDir: plain.cache.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.client.CloseIdleConnections()
+	if found, err := h.Fetch(t.Context(), refOf(t, "org/tiny")); err != nil || !found.Complete {
+		t.Error(found, err)
 	}
 }

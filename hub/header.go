@@ -31,7 +31,7 @@ func (h *Hub) fetchHeader(ctx context.Context, ref Ref, commit, name string) (Fo
 		return Found{}, h.Missing(ref)
 	}
 	path := filepath.Join(h.headers.snapshot(ref, commit), filepath.FromSlash(name))
-	found := Found{Ref: ref, Path: path, Complete: true}
+	found := Found{Path: path, Complete: true}
 	began := time.Now()
 	if !isFile(path) {
 		f, err := h.stat(ctx, ref, commit, name)

@@ -136,7 +136,6 @@ func (r Ref) folder() string {
 
 // A Found is a ref's place on this machine.
 type Found struct {
-	Ref  Ref
 	Path string // a folder, or a .gguf file of which at least the header is whole
 	// Complete is false if the commit may have files that matter and are not here:
 	// Python fetches only what it needs at the moment.

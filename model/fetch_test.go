@@ -121,6 +121,9 @@ func TestWhatAWorkerNamesIsFetched(t *testing.T) {
 		{"gpt-4", "", ""},
 		{"gpt-4", "/models/x", ""},
 		{"any", "../x", ""},
+		{"any", "models/tiny/q8.gguf", ""},
+		{"models/tiny/q8.gguf", "", ""},
+		{"org/tiny", "models/tiny/q8.gguf", "org/tiny"},
 		{"any", "http://h/x", ""},
 	} {
 		s, _ := fetchingSet(t, &hubtest.Hub{}, Options{})
@@ -129,7 +132,7 @@ func TestWhatAWorkerNamesIsFetched(t *testing.T) {
 			t.Errorf("%s, %s: %v", c.own, c.hint, err)
 		}
 		if c.wants == "" {
-			if !strings.Contains(err.Error(), "--model-path "+c.own+"=PATH") {
+			if !strings.Contains(err.Error(), PathFlag(c.own)) {
 				t.Errorf("%s, %s: %v", c.own, c.hint, err)
 			}
 			continue

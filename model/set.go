@@ -184,10 +184,13 @@ func (s *Set) hint(public, own, hintPath string) string {
 	if s.find.fetches == nil || s.isBrought(public, own) {
 		return ""
 	}
-	if _, ok := refOfHint(hintPath); ok {
+	if _, ok := hub.RefOfCachePath(hintPath); ok {
 		return hintPath
 	}
-	if ref, ok := hub.ParseRef(own); ok && ref.HasOwner() {
+	if ref, ok := hub.ParseRef(hintPath); ok && ref.File == "" { // a file is one of the worker's machine: models/tiny/q8.gguf
+		return hintPath
+	}
+	if ref, ok := hub.ParseRef(own); ok && ref.HasOwner() && ref.File == "" {
 		return own
 	}
 	return ""
