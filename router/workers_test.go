@@ -310,7 +310,10 @@ func TestChangesLeaveNothingBehind(t *testing.T) {
 	newRig(t, 1, cfg, func(t *testing.T, r *rig) {
 		r.workers["w1"].plays(tokens(20, 10*time.Millisecond))
 		goroutines := runtime.NumGoroutine()
-		const changes = 3000
+		changes := 3000
+		if testing.Short() {
+			changes = 300
+		}
 		var all sync.WaitGroup
 		for i := range changes {
 			id := fmt.Sprintf("x%d", i)
