@@ -197,6 +197,9 @@ func (w *World) request(r *rand.Rand, kind string) {
 func (w *World) mix(seed uint64, kinds ...string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	delete(w.Body, "seed") // each has its own generator
+	if w.Body["ignore_eos"] != nil {
+		delete(w.Body, "min_tokens") // they differ in whether the minimum bars end ids that are ignored
+	}
 	_, minimum := w.Body["min_tokens"]
 	if w.Body["ignore_eos"] != nil || minimum {
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == sim.KindLlamaCPP })
