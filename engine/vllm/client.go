@@ -95,7 +95,7 @@ type answer struct {
 	events sse.Reader
 	frame  frame
 	ids    [8]engine.TokenID
-	buf    [1 << 10]byte // events are smaller, but for the first; of many at once see sse.Reader
+	buf    [896]byte // events are smaller, but for the first; of many at once see sse.Reader
 }
 
 // maxJoined bounds the ids of a delta that is made of several events.
@@ -146,7 +146,7 @@ func (a *answer) read() (engine.Delta, *engine.Error) {
 	case string(event.Data) == "[DONE]":
 		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended with [DONE] and no finish reason")
 	}
-	if err := a.frame.decode(event.Data, a.output); err != nil {
+	if err := a.frame.read(event.Data, a.output); err != nil {
 		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
 	}
 	if a.frame.failed {

@@ -16,6 +16,7 @@ type frame struct {
 	failed   bool                  // the event is an error object
 	textOnly bool                  // there is text, but no list of ids
 
+	usual   skeleton
 	scanner jsonframe.Scanner
 	choices int
 	said    []jsonframe.Position //  the logprobs as they stand in the event
@@ -27,6 +28,23 @@ type frame struct {
 
 // unknownID is the id of a position that was given as text.
 const unknownID engine.TokenID = -1
+
+// read is decode, which it spares events that are as usual.
+func (f *frame) read(data []byte, output engine.OutputOptions) error {
+	if output.Logprobs {
+		return f.decode(data, output)
+	}
+	if ids, ok := f.usual.read(f.ids[:0], data); ok {
+		f.reset()
+		f.ids = ids
+		return nil
+	}
+	err := f.decode(data, output)
+	if err == nil && len(f.ids) > 0 && len(f.finish) == 0 && !f.failed && !f.textOnly {
+		f.usual.learn(data, f.ids)
+	}
+	return err
+}
 
 // decode reads an event's data. A frame that is no complete, sensible object is
 // an error as a whole.
