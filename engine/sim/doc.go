@@ -21,9 +21,9 @@
 //
 // An Engine implements engine.Client without any network and with a clock that
 // may be virtual, for tests of everything above the engine clients. A Server
-// speaks HTTP as vLLM 0.32 or llama.cpp does, for everything else; Run makes a
-// process of it. Both have the same model, pace and faults. Reference gives the
-// answer that either gives when nothing fails.
+// speaks HTTP as vLLM 0.32, SGLang 0.5, TensorRT-LLM or llama.cpp does, for
+// everything else; Run makes a process of it. Both have the same model, pace and
+// faults. Reference gives the answer that either gives when nothing fails.
 //
 // What a Server sends is held against recordings of live engines in testdata.
 // Not simulated: several prompts or answers per request (n), echo, prompt

@@ -81,8 +81,8 @@ const (
 	// refused until it is revived.
 	FaultKill FaultKind = "kill"
 	// FaultShutdown is the death of the engine behind living HTTP, which vLLM tells
-	// in an error frame with code Status (default 500). llama.cpp has none: there
-	// it is FaultAbort. Token level: EngineShutdown.
+	// in an error frame with code Status (default 500). SGLang and llama.cpp have
+	// none: there it is FaultAbort. Token level: EngineShutdown.
 	FaultShutdown FaultKind = "shutdown"
 	// FaultQuiet ends the sequence with neither a finish reason nor an error,
 	// which breaks the contract of engine.Engine. On the wire it is FaultEnd.

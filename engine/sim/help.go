@@ -52,7 +52,7 @@ var faultMeanings = map[FaultKind]string{
 	FaultMiscount:    "wrong numbers of tokens from then on",
 	FaultLength:      `the finish reason "length", as with a smaller context`,
 	FaultKill:        "the worker dies",
-	FaultShutdown:    "vLLM's error event of a dead engine; llama.cpp, which has none: abort",
+	FaultShutdown:    "vLLM's error event of a dead engine; SGLang and llama.cpp, which have none: abort",
 	FaultQuiet:       "end, in tests without a wire a broken contract",
 }
 
