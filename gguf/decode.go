@@ -17,6 +17,9 @@ const (
 	MaxEntries = 64 << 10
 	// MaxKeyBytes is the length of a name, from the format's specification.
 	MaxKeyBytes = 65535
+	// MaxTexts is how many texts one list may hold. The longest in use, of
+	// merges, have some 600,000.
+	MaxTexts = 4 << 20
 	// maxArrayDepth is how deep lists of lists may nest.
 	maxArrayDepth = 4
 )
@@ -269,6 +272,9 @@ func (d *decoder) texts() ([]string, error) {
 	n, err := d.length(8)
 	if err != nil {
 		return nil, err
+	}
+	if n > MaxTexts {
+		return nil, fmt.Errorf("%d texts in a list are above the limit of %d", n, MaxTexts)
 	}
 	var all strings.Builder
 	var ends []int

@@ -110,6 +110,12 @@ func (f *File) Ints(key string) ([]int64, bool) {
 	return out, true
 }
 
+// Bytes returns the list of 8-bit integers under key. It belongs to the File.
+func (f *File) Bytes(key string) ([]byte, bool) {
+	v := f.values[key]
+	return v.raw, v.kind == kindArray && (v.of == kindUint8 || v.of == kindInt8)
+}
+
 // Floats returns the list of floating-point numbers, or integers, under key in a new slice.
 func (f *File) Floats(key string) ([]float64, bool) {
 	v := f.values[key]

@@ -34,6 +34,9 @@ type addedSet struct {
 	nodes  []addedNode
 	root   [256]int32 // the node after a first byte, 0 if no token begins so
 	firsts []byte     // those first bytes
+
+	longestFirst bool // see partition.go
+	asciiSpace   bool // only ASCII white space is taken along
 }
 
 type addedNode struct {
@@ -93,34 +96,53 @@ type addedFinder struct {
 	text string
 	at   int // where the search goes on
 	end  int // where the last match ended, stripped white space included
+
+	ahead []addedMatch // of a cluster whose tokens overlap
 }
 
 // next returns the next match; not ok if there is none.
 func (f *addedFinder) next() addedMatch {
 	for {
-		f.at = f.set.nextFirst(f.text, f.at)
-		if f.at == len(f.text) {
+		token, start, end := f.find()
+		if token == nil {
 			return addedMatch{}
 		}
-		token, size := f.set.longestAt(f.text[f.at:])
-		if token == nil {
-			f.at++
-			continue
-		}
-		start, end := f.at, f.at+size
 		f.at = end
 		if token.SingleWord && !standsAlone(f.text, start, end) {
 			continue
 		}
 		if token.LStrip {
-			start = max(len(strings.TrimRightFunc(f.text[:start], isSpace)), min(f.end, start))
+			start = max(len(strings.TrimRightFunc(f.text[:start], f.set.isSpace)), min(f.end, start))
 		}
 		if token.RStrip {
-			end = len(f.text) - len(strings.TrimLeftFunc(f.text[end:], isSpace))
+			end = len(f.text) - len(strings.TrimLeftFunc(f.text[end:], f.set.isSpace))
 		}
 		f.end = end
 		return addedMatch{start, end, int32(token.ID), true}
 	}
+}
+
+// find returns the next token and where it stands, nil if there is none.
+func (f *addedFinder) find() (token *addedToken, start, end int) {
+	for len(f.ahead) == 0 {
+		f.at = f.set.nextFirst(f.text, f.at)
+		if f.at == len(f.text) {
+			return nil, 0, 0
+		}
+		token, size := f.set.longestAt(f.text[f.at:])
+		switch {
+		case token == nil:
+			f.at++
+		case f.set.longestFirst && f.set.straddled(f.text, f.at, f.at+size):
+			f.ahead = f.set.cluster(f.text, f.at)
+		default:
+			return token, f.at, f.at + size
+		}
+	}
+	next := f.ahead[0]
+	f.ahead = f.ahead[1:]
+	token, _ = f.set.longestAt(f.text[next.start:next.end])
+	return token, next.start, next.end
 }
 
 // nextFirst returns where, from at on, a byte stands that a token begins with,
@@ -181,6 +203,10 @@ func standsAlone(text string, start, end int) bool {
 }
 
 var whitespace = ucd.MustNamed(ucd.Whitespace)
+
+func (s *addedSet) isSpace(r rune) bool {
+	return isSpace(r) && (r < utf8.RuneSelf || !s.asciiSpace)
+}
 
 func isSpace(r rune) bool {
 	if r < utf8.RuneSelf {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -16,7 +17,12 @@ type bpe struct {
 	fuseUnknown  bool        // a run of unknown characters is one unknown token
 	ignoreMerges bool        // a word that is a token is that token, whatever the merges say
 	fallback     bool
+	gaps         bool // what has no token keeps its neighbours apart (llama.cpp); else they meet (the reference)
+	wholeLines   bool // like ignoreMerges, for words of nothing but line breaks
 	blanks       blankCuts
+	lone         []rune          // characters that are no tokens but parts of some: numbered from firstLone
+	loneID       map[rune]uint32 // their numbers
+	firstLone    uint32
 	cache        []atomic.Pointer[cachedWord]
 }
 
@@ -79,7 +85,7 @@ func (b *bpe) appendWord(dst []int32, word []byte, s *mergeScratch) []int32 {
 }
 
 func (b *bpe) appendUncached(dst []int32, word []byte, s *mergeScratch) []int32 {
-	if b.ignoreMerges {
+	if b.ignoreMerges || b.wholeLines && len(bytes.Trim(word, "\n")) == 0 {
 		if id := b.vocabulary.id(word); id != none {
 			return append(dst, int32(id))
 		}
@@ -93,8 +99,21 @@ func (b *bpe) appendUncached(dst []int32, word []byte, s *mergeScratch) []int32 
 		b.mergeByHeap(s)
 	}
 	for _, id := range s.ids {
-		if id != none {
+		if id < b.firstLone {
 			dst = append(dst, int32(id))
+		} else if id < gap {
+			dst = b.appendLone(dst, id)
+		}
+	}
+	return dst
+}
+
+// appendLone spells a character that was merged with nothing by byte tokens.
+func (b *bpe) appendLone(dst []int32, id uint32) []int32 {
+	var char [utf8.UTFMax]byte
+	for _, c := range char[:utf8.EncodeRune(char[:], b.lone[id-b.firstLone])] {
+		if b.fallbackID[c] != none {
+			dst = append(dst, int32(b.fallbackID[c]))
 		}
 	}
 	return dst
@@ -114,6 +133,9 @@ func (b *bpe) symbols(word []byte, s *mergeScratch) {
 				_, size = utf8.DecodeRune(word[i:])
 			}
 			id = b.vocabulary.id(word[i : i+size])
+			if id == none && b.lone != nil {
+				id = b.loneSymbol(word[i : i+size])
+			}
 		}
 		char := word[i : i+size]
 		i += size
@@ -126,6 +148,8 @@ func (b *bpe) symbols(word []byte, s *mergeScratch) {
 			s.ids = append(s.ids, id)
 		case b.fallback && b.appendFallback(s, char):
 			// The held one stays held behind these, as in the reference.
+		case b.gaps:
+			s.ids = append(s.ids, gap)
 		case b.unknown != none:
 			if unknownHeld && !b.fuseUnknown {
 				s.ids = append(s.ids, b.unknown)
@@ -138,18 +162,26 @@ func (b *bpe) symbols(word []byte, s *mergeScratch) {
 	}
 }
 
+func (b *bpe) loneSymbol(char []byte) uint32 {
+	r, _ := utf8.DecodeRune(char)
+	if id, ok := b.loneID[r]; ok {
+		return id
+	}
+	return none
+}
+
 // appendFallback spells a character by byte tokens, if there is one for each of its bytes.
 func (b *bpe) appendFallback(s *mergeScratch, char []byte) bool {
-	bytes := char
+	spelling := char
 	if b.vocabulary.byteLevel { // the reference sees the letter that spells the byte
-		bytes = utf8.AppendRune(nil, byteLetter[char[0]])
+		spelling = utf8.AppendRune(nil, byteLetter[char[0]])
 	}
-	for _, c := range bytes {
+	for _, c := range spelling {
 		if b.fallbackID[c] == none {
 			return false
 		}
 	}
-	for _, c := range bytes {
+	for _, c := range spelling {
 		s.ids = append(s.ids, b.fallbackID[c])
 	}
 	return true

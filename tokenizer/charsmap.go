@@ -58,7 +58,7 @@ func (m *charsmap) longest(text []byte) (replacement []byte, size int) {
 	}
 	base := func(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 	at := base(m.units[0])
-	for i, c := range text {
+	for i, c := range text[:min(len(text), maxTrieTokenBytes)] {
 		if at ^= uint32(c); c == 0 || at >= uint32(len(m.units)) {
 			break
 		}

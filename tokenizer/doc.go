@@ -5,7 +5,8 @@
 // A [Tokenizer] comes from a model's tokenizer.json ([Load], [Parse]) or, for a
 // worker that has nothing but a .gguf file, from that file's header
 // ([FromGGUF]). It serves the byte-pair-encoding models: byte-level ones
-// (GPT-2's descendants) and SentencePiece-style ones with byte fallback.
+// (GPT-2's descendants) and SentencePiece-style ones with byte fallback; from a
+// .gguf header also unigram, WordPiece and RWKV models.
 //
 // # The way of a text
 //
@@ -19,7 +20,10 @@
 //
 // A file is read in load.go, model.go and jsonscan.go, and put together in
 // assemble.go; a .gguf header in gguf.go, with the splits that it only names
-// in ggufsplits.go and merges by score in ggufscores.go.
+// in ggufsplits.go, merges by score in ggufscores.go, and in ggufspecial.go what
+// llama.cpp knows of special tokens by their names. Its other models are in
+// unigram.go, with charsmap.go, and wordpiece.go; ggufothers.go reads them. A
+// .gguf header's added tokens are cut out in another order: partition.go.
 //
 // The way back (decoding.go, decoder.go) is a [Decoder], which is fed id by id
 // and gives out text as soon as it is decided: never half a character, never a
@@ -31,7 +35,8 @@
 //
 // Behaviour was recorded from the reference library with the scripts in
 // test/models and is replayed by the tests here: over a thousand hard strings
-// for each model family. What a file asks for and this package does not
+// for each model family. For .gguf files it is llama.cpp's behaviour, but for
+// its approximations of a model's split (docs/tokenizers.md). What a file asks for and this package does not
 // do is an error that names it; nothing is approximated in silence. Unicode is
 // the reference's own, not Go's: package ucd.
 //

@@ -3,30 +3,22 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"baton/gguf"
-)
-
-// Token types of a .gguf file (tokenizer.ggml.token_type).
-const (
-	ggufNormal      = 1
-	ggufUnknown     = 2
-	ggufControl     = 3
-	ggufUserDefined = 4
-	ggufUnused      = 5
-	ggufByte        = 6
 )
 
 // FromGGUF builds the tokenizer that is described in the header of a .gguf
 // file, as llama.cpp does: what the file does not say (the split into words,
 // for which it has only a name) is filled in from a table. It knows
-// tokenizer.ggml.model "gpt2" (byte-level merges) and "llama" (SentencePiece,
-// merged by score); other kinds, and names of splits that the table has not,
-// are errors that wrap [ErrUnsupported].
+// tokenizer.ggml.model "gpt2" (byte-level merges), "gemma4" (merges of
+// characters), "llama" (SentencePiece, merged by score), "t5" (SentencePiece's
+// unigram model), "bert" (WordPiece) and "rwkv" (the longest token first); other
+// kinds, and names of splits that the table has not, are errors that wrap
+// [ErrUnsupported].
 //
-// Like llama.cpp it normalizes nothing, where the model's tokenizer.json may
-// ask for NFC: text that is not in that form gets other ids from the two.
+// Like llama.cpp it normalizes nothing with merges, where the model's
+// tokenizer.json may ask for NFC: text that is not in that form gets other ids
+// from the two.
 func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	t, err := fromGGUF(f)
 	if err != nil {
@@ -49,16 +41,7 @@ func fromGGUF(f *gguf.File) (*Tokenizer, error) {
 		return nil, fmt.Errorf("it has %d tokens but only %d token types", len(tokens), len(types))
 	}
 	g := &ggufReader{f: f, tokens: tokens, types: types, t: &Tokenizer{}}
-	var err error
-	switch model {
-	case "gpt2":
-		err = g.byteLevel()
-	case "llama":
-		err = g.sentencePiece()
-	default:
-		err = fmt.Errorf("tokenizer.ggml.model %q is %w", clip([]byte(model)), ErrUnsupported)
-	}
-	if err != nil {
+	if err := g.model(model); err != nil {
 		return nil, err
 	}
 	if err := g.endTokens(); err != nil {
@@ -70,13 +53,46 @@ func fromGGUF(f *gguf.File) (*Tokenizer, error) {
 	return g.t, nil
 }
 
+func (g *ggufReader) model(name string) error {
+	switch name {
+	case "gpt2":
+		return g.merged()
+	case "gemma4":
+		return g.characterMerges(ggufSplits["gemma4"])
+	case "llama":
+		return g.sentencePiece()
+	case "t5":
+		return g.unigram()
+	case "bert":
+		return g.wordPiece()
+	case "rwkv":
+		return g.longestFirst()
+	case "none", "no_vocab":
+		return fmt.Errorf("it says that it has no tokenizer (tokenizer.ggml.model is %q)", name)
+	case "plamo2", "hybriddna", "whitespace":
+		return fmt.Errorf("tokenizer.ggml.model %q, which few models have, is %w", name, ErrUnsupported)
+	}
+	return fmt.Errorf("tokenizer.ggml.model %q is %w", clip([]byte(name)), ErrUnsupported)
+}
+
 // A ggufReader builds one tokenizer.
 type ggufReader struct {
 	f      *gguf.File
 	tokens []string
 	types  []int64
+	pieces []trieToken // what tokens become, where it is not what they are spelled as
 	t      *Tokenizer
-	addBOS bool // unless the file says otherwise
+	ends   ggufEnds
+}
+
+// ggufEnds are the ids around a text, and for what has no token, where the file
+// says nothing else; none for those without a usual id.
+type ggufEnds struct {
+	bos, eos, unknown, separator uint32
+	addBOS, addEOS               bool
+	always                       bool // BOS and the separator, whatever the flags say
+	never                        bool // nothing, likewise
+	forceBOS                     bool
 }
 
 func (g *ggufReader) typeOf(id int) int64 {
@@ -86,21 +102,15 @@ func (g *ggufReader) typeOf(id int) int64 {
 	return g.types[id]
 }
 
-// recognised tells whether a token is looked for in raw text.
-func (g *ggufReader) recognised(id int) bool {
-	switch g.typeOf(id) {
-	case ggufControl, ggufUserDefined, ggufUnknown:
-		return g.tokens[id] != ""
-	}
-	return false
-}
-
-// byteLevel sets up a model of GPT-2's kind.
-func (g *ggufReader) byteLevel() error {
+// merged sets up a model with merges: of bytes, as GPT-2's, or of characters.
+func (g *ggufReader) merged() error {
 	name, _ := g.f.String("tokenizer.ggml.pre")
 	split, known := ggufSplits[name]
 	if !known {
 		return fmt.Errorf("tokenizer.ggml.pre %q is %w: take the model's tokenizer.json instead", clip([]byte(name)), ErrUnsupported)
+	}
+	if split.characters {
+		return g.characterMerges(split)
 	}
 	steps, err := split.steps()
 	if err != nil {
@@ -108,13 +118,52 @@ func (g *ggufReader) byteLevel() error {
 	}
 	g.t.pre = preTokenizer{steps: steps, byteLevel: true}
 	g.t.decoding = decoding{kind: byBytes}
-	g.addBOS = split.addBOS
+	const usual = 11 // of both ends, in the first files of this kind
+	g.ends = ggufEnds{bos: usual, eos: usual, unknown: none, separator: none, addBOS: split.addBOS}
+	if split.noBOS {
+		g.ends.bos = none
+	}
 	m := &g.t.model
 	m.ignoreMerges = split.ignoreMerges
 	m.vocabulary.byteLevel = true
+	return g.merges()
+}
+
+// characterMerges sets up a model that merges characters and spells blanks as
+// SentencePiece does (Gemma 4).
+func (g *ggufReader) characterMerges(split ggufSplit) error {
+	steps, err := split.steps()
+	if err != nil {
+		return err
+	}
+	g.t.pre = preTokenizer{steps: steps}
+	g.t.normalizers = []normalizer{func(text string) string { return escapeBlanks(text, false) }}
+	g.setPieces(false)
+	g.ends = ggufEnds{bos: none, eos: none, unknown: none, separator: none, forceBOS: split.forceBOS}
+	m := &g.t.model
+	m.fallback, m.wholeLines = true, split.wholeLines
+	return g.merges()
+}
+
+// setPieces makes tokens text in which a blank stands for a space; strip says
+// that the one at the start is left out.
+func (g *ggufReader) setPieces(strip bool) {
+	g.t.decoding = decoding{kind: byPieces, fallback: true, perToken: []func(string, bool) string{
+		func(token string, _ bool) string { return unescapeBlanks(token) },
+	}}
+	if strip {
+		g.t.decoding.strip, g.t.decoding.stripMost = ' ', 1
+	}
+}
+
+// merges enters all tokens and merges.
+func (g *ggufReader) merges() error {
 	if err := g.vocabulary(); err != nil {
 		return err
 	}
+	m := &g.t.model
+	m.gaps, m.unknown = true, none
+	m.prepare()
 	lines, ok := g.f.Strings("tokenizer.ggml.merges")
 	if !ok {
 		return fmt.Errorf("it has no tokenizer.ggml.merges")
@@ -134,8 +183,6 @@ func (g *ggufReader) byteLevel() error {
 		}
 		pairs[i] = mergePair{[]byte(line[:at]), []byte(line[at+1:])}
 	}
-	m.unknown = none
-	m.prepare()
 	return m.addMerges(pairs)
 }
 
@@ -153,59 +200,48 @@ func (g *ggufReader) vocabulary() error {
 
 // endTokens sets what addSpecial adds.
 func (g *ggufReader) endTokens() error {
-	add := func(flag, key string, absent bool) ([]int32, error) {
-		if wanted, said := g.f.Bool(flag); said && !wanted || !said && !absent {
+	e := &g.ends
+	addBOS, addEOS, eosKey, eos := g.flag("add_bos_token", e.addBOS) || e.forceBOS, g.flag("add_eos_token", e.addEOS), "eos_token_id", e.eos
+	switch {
+	case e.never:
+		return nil
+	case e.always:
+		addBOS, addEOS, eosKey, eos = true, true, "seperator_token_id", e.separator // spelled so in the format
+	}
+	add := func(wanted bool, key string, usual uint32) ([]int32, error) {
+		if !wanted {
 			return nil, nil
 		}
-		id, ok := g.f.Uint(key)
-		if !ok || id >= uint64(len(g.tokens)) {
-			return nil, fmt.Errorf("%s is to be added, but %s names no token", flag, key)
+		id := g.tokenID(key, usual)
+		if id == none {
+			return nil, fmt.Errorf("a token is to be added around a text, but tokenizer.ggml.%s names none", key)
 		}
 		return []int32{int32(id)}, nil
 	}
 	var err error
-	if g.t.post.before, err = add("tokenizer.ggml.add_bos_token", "tokenizer.ggml.bos_token_id", g.addBOS); err != nil {
+	if g.t.post.before, err = add(addBOS, "bos_token_id", e.bos); err != nil {
 		return err
 	}
-	g.t.post.after, err = add("tokenizer.ggml.add_eos_token", "tokenizer.ggml.eos_token_id", false)
+	g.t.post.after, err = add(addEOS, eosKey, eos)
 	return err
 }
 
-// finish builds what follows from all the parts together.
-func (g *ggufReader) finish() error {
-	stripped := g.stripsRight()
-	var added []addedToken
-	for id, token := range g.tokens {
-		if !g.recognised(id) {
-			continue
-		}
-		if !utf8.ValidString(token) { // it could match within a character
-			return fmt.Errorf("the special token %d, %.100q, is not UTF-8", id, token)
-		}
-		a := addedToken{Content: token, ID: int64(id), Special: g.typeOf(id) != ggufUserDefined, Normalized: new(bool)}
-		a.RStrip = a.Special && stripped(token)
-		added = append(added, a)
+// flag returns what the file says, or the usual if it says nothing.
+func (g *ggufReader) flag(key string, usual bool) bool {
+	if value, said := g.f.Bool("tokenizer.ggml." + key); said {
+		return value
 	}
-	if len(added) > MaxAddedTokens {
-		return fmt.Errorf("%d special tokens are above the limit of %d", len(added), MaxAddedTokens)
-	}
-	if err := g.t.finish(added); err != nil {
-		return err
-	}
-	for _, a := range added { // these stand for themselves, whatever their letters could spell
-		p := &g.t.pieces[a.ID]
-		*p = piece{text: []byte(a.Content), whole: true, special: p.special}
-	}
-	return nil
+	return usual
 }
 
-// stripsRight tells which special tokens take the white space behind them
-// along. The format cannot say so; llama.cpp knows it of Phi-3 by its name.
-func (g *ggufReader) stripsRight() func(token string) bool {
-	name, _ := g.f.String("general.name")
-	name = strings.ToLower(name)
-	if !strings.Contains(name, "phi-3") && !strings.Contains(name, "phi3") {
-		return func(string) bool { return false }
+// tokenID returns the id that the file names, or the usual one if it names no
+// token; none if that is no token, either.
+func (g *ggufReader) tokenID(key string, usual uint32) uint32 {
+	if id, ok := g.f.Uint("tokenizer.ggml." + key); ok && id < uint64(len(g.tokens)) {
+		return uint32(id)
 	}
-	return func(token string) bool { return token != "<unk>" && token != "<s>" && token != "<|endoftext|>" }
+	if usual < uint32(len(g.tokens)) {
+		return usual
+	}
+	return none
 }

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -238,6 +241,36 @@ func FuzzFromGGUF(f *testing.F) {
 		gguftest.Entry{Key: "tokenizer.ggml.token_type", Value: []int32{1, 1, 1, 3, 1, 1, 1}},
 		gguftest.Entry{Key: "tokenizer.ggml.merges", Value: []string{"a b"}}), "a ab <x>")
 	f.Add(smallGGUF(f, "pieces", "llama"), "hello </s> world")
+	small, err := filepath.Glob("testdata/gguf/small-*.gguf")
+	if err != nil || len(small) == 0 {
+		f.Fatalf("%d small files: %v", len(small), err)
+	}
+	for _, path := range small {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data, "aab<s>ab xyb éé\n\n")
+	}
+	f.Add(gguftest.Header(
+		gguftest.Entry{Key: "tokenizer.ggml.model", Value: "t5"},
+		gguftest.Entry{Key: "tokenizer.ggml.tokens", Value: []string{"<pad>", "</s>", "<unk>", "▁a", "a▁", "b"}},
+		gguftest.Entry{Key: "tokenizer.ggml.precompiled_charsmap", Value: []byte("\x10\x00\x00\x00\x00\x04\x00\x00a\x05\x00\x00\x02\x00\x00\x80\x00\x00\x00\x00ab\x00c\x00")},
+	), "a  abc")
+	f.Add(gguftest.Header(
+		gguftest.Entry{Key: "tokenizer.ggml.model", Value: "bert"},
+		gguftest.Entry{Key: "tokenizer.ggml.tokens", Value: []string{"[UNK]", "[CLS]", "[SEP]", "▁a", "b", "▁,"}},
+		gguftest.Entry{Key: "tokenizer.ggml.token_type", Value: []int32{2, 3, 3, 1, 1, 1}},
+		gguftest.Entry{Key: "tokenizer.ggml.unknown_token_id", Value: uint32(0)},
+		gguftest.Entry{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)},
+		gguftest.Entry{Key: "tokenizer.ggml.seperator_token_id", Value: uint32(2)},
+	), "Ab, ÁB 한")
+	f.Add(gguftest.Header(
+		gguftest.Entry{Key: "tokenizer.ggml.model", Value: "gemma4"},
+		gguftest.Entry{Key: "tokenizer.ggml.tokens", Value: []string{"<bos>", "a", "▁", "▁a", "\n\n"}},
+		gguftest.Entry{Key: "tokenizer.ggml.bos_token_id", Value: uint32(0)},
+		gguftest.Entry{Key: "tokenizer.ggml.merges", Value: []string{"▁ a"}},
+	), "a a\n\nb")
 	f.Fuzz(func(t *testing.T, header []byte, text string) {
 		file, err := gguf.Read(bytes.NewReader(header))
 		if err != nil {
@@ -272,7 +305,19 @@ func TestGGUFErrors(t *testing.T) {
 	}{
 		{"no tokenizer", false, "tokenizer.ggml.model", nil},
 		{"no tokens", false, "tokenizer.ggml.tokens", []gguftest.Entry{entry("model", "gpt2")}},
-		{"another model", true, `"bert"`, []gguftest.Entry{entry("model", "bert"), tokens}},
+		{"another model", true, `"new"`, []gguftest.Entry{entry("model", "new"), tokens}},
+		{"a rare model", true, `"plamo2"`, []gguftest.Entry{entry("model", "plamo2"), tokens}},
+		{"none", false, "no tokenizer", []gguftest.Entry{entry("model", "none")}},
+		{"no unknown token", false, "unknown_token_id", []gguftest.Entry{entry("model", "bert"), tokens}},
+		{"no BOS", false, "bos_token_id", []gguftest.Entry{entry("model", "bert"), tokens, entry("unknown_token_id", uint32(0))}},
+		{"no bytes for RWKV", true, "byte", []gguftest.Entry{entry("model", "rwkv"), tokens}},
+		{"a map without an end", false, "no end", []gguftest.Entry{entry("model", "t5"), tokens, entry("precompiled_charsmap", []byte("\x04\x00\x00\x00aaaabc"))}},
+		{"a map without a table", false, "do not hold", []gguftest.Entry{entry("model", "t5"), tokens, entry("precompiled_charsmap", []byte("\xff\xff\xff\xffa\x00"))}},
+		{"a map without a size", false, "no size", []gguftest.Entry{entry("model", "t5"), tokens, entry("precompiled_charsmap", []byte("a"))}},
+		{"a map that puts in too much", false, "limit", []gguftest.Entry{entry("model", "t5"), tokens, entry("precompiled_charsmap", append([]byte("\x00\x00\x00\x00"), strings.Repeat("a", 300)+"\x00"...))}},
+		{"a long token", false, "limit", []gguftest.Entry{entry("model", "t5"), entry("tokens", []string{"a", "b", strings.Repeat("a", 600)})}},
+		{"a long special token", false, "limit", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), entry("tokens", []string{"a", strings.Repeat("a", 600)}), entry("token_type", []int32{1, 3}), entry("merges", []string{})}},
+		{"a score that is none", false, "not a number", []gguftest.Entry{entry("model", "t5"), tokens, entry("scores", []float32{0, 0, float32(math.NaN())})}},
 		{"an unknown split", true, `"new-model"`, []gguftest.Entry{entry("model", "gpt2"), entry("pre", "new-model"), tokens}},
 		{"no merges", false, "merges", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens}},
 		{"a broken merge", false, "two parts", []gguftest.Entry{entry("model", "gpt2"), entry("pre", "gpt-2"), tokens, entry("merges", []string{"ab"})}},

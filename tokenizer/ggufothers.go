@@ -11,6 +11,9 @@ import (
 
 // unigram sets up a model of T5's kind.
 func (g *ggufReader) unigram() error {
+	if err := g.vocabulary(); err != nil {
+		return err
+	}
 	u := &unigram{prefix: g.flag("add_space_prefix", false), merge: g.flag("remove_extra_whitespaces", false)}
 	if blob, ok := g.f.Bytes("tokenizer.ggml.precompiled_charsmap"); ok {
 		var err error
@@ -28,7 +31,7 @@ func (g *ggufReader) unigram() error {
 	g.t.normalizers = []normalizer{u.normalize}
 	g.t.instead = u.appendText
 	g.setPieces(u.prefix)
-	return g.vocabulary()
+	return nil
 }
 
 // unigramTokens enters the tokens that a text can consist of, and their scores.
@@ -71,6 +74,9 @@ func (g *ggufReader) unigramTokens(u *unigram) error {
 
 // wordPiece sets up a model of BERT's kind.
 func (g *ggufReader) wordPiece() error {
+	if err := g.vocabulary(); err != nil {
+		return err
+	}
 	w := &wordPiece{lowercase: g.flag("normalizer.lowercase", true)}
 	w.stripAccents = g.flag("normalizer.strip_accents", w.lowercase)
 	g.ends = ggufEnds{bos: 101, eos: none, unknown: 100, separator: 102, always: true}
@@ -83,12 +89,15 @@ func (g *ggufReader) wordPiece() error {
 	}
 	g.t.instead = w.appendText
 	g.setPieces(false)
-	return g.vocabulary()
+	return nil
 }
 
 // longestFirst sets up a model of RWKV's kind, which takes the longest token at
 // each place. Its tokens are bytes; the file spells some by escapes.
 func (g *ggufReader) longestFirst() error {
+	if err := g.vocabulary(); err != nil {
+		return err
+	}
 	tokens := g.trieTokens()
 	for i := range tokens {
 		tokens[i].text = unescapeRWKV(tokens[i].text)
@@ -113,7 +122,7 @@ func (g *ggufReader) longestFirst() error {
 	g.t.decoding = decoding{kind: byBytes}
 	g.ends = ggufEnds{never: true}
 	g.pieces = tokens
-	return g.vocabulary()
+	return nil
 }
 
 func (g *ggufReader) trieTokens() []trieToken {

@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"baton/gguf"
 	"baton/gguf/gguftest"
+	"baton/tokenizer/ucd"
 )
 
 // These tests compare with what llama.cpp's own tokenizer made of the corpus, as
@@ -22,6 +25,7 @@ import (
 type ggufVariants struct {
 	Files    []string `json:"files"`
 	Sweep    []string `json:"sweep"`
+	Odd      []string `json:"oddPieces"`
 	Variants map[string]struct {
 		Base string         `json:"base"`
 		Set  map[string]any `json:"set"`
@@ -29,6 +33,9 @@ type ggufVariants struct {
 	Pre struct {
 		Base  string   `json:"base"`
 		Names []string `json:"names"`
+		// How many results differ where llama.cpp only approximates the split that
+		// the model was made with, which is what is done here.
+		Approximated map[string]int `json:"approximated"`
 	} `json:"pre"`
 }
 
@@ -150,11 +157,7 @@ func tokenTexts(tokens []string) []string {
 	if len(odd) == 0 {
 		odd = tokens
 	}
-	seed := uint32(54321)
-	random := func(n int) int {
-		seed = (seed*1103515245 + 12345) & 0x7fffffff
-		return int(float64(seed) / 0x80000000 * float64(n))
-	}
+	random := randomNumbers(54321)
 	spell := strings.NewReplacer("▁", " ", "Ġ", " ", "Ċ", "\n")
 	var texts []string
 	for range 400 {
@@ -172,7 +175,31 @@ func tokenTexts(tokens []string) []string {
 	return texts
 }
 
-func compareWithLlamaCPP(t *testing.T, name string, f *gguf.File, sweep, pieces bool, group int) {
+// letterTexts are texts out of the characters of a file's tokens.
+func letterTexts(tokens []string) []string {
+	letters := []rune(strings.Join(tokens, "") + " é")
+	slices.Sort(letters)
+	letters = slices.Compact(letters)
+	random := randomNumbers(777)
+	var texts []string
+	for range 1600 {
+		var b strings.Builder
+		for range 1 + random(14) {
+			b.WriteRune(letters[random(len(letters))])
+		}
+		texts = append(texts, strings.ReplaceAll(b.String(), "▁", " "))
+	}
+	return texts
+}
+
+func randomNumbers(seed uint32) func(below int) int {
+	return func(below int) int {
+		seed = (seed*1103515245 + 12345) & 0x7fffffff
+		return int(float64(seed) / 0x80000000 * float64(below))
+	}
+}
+
+func compareWithLlamaCPP(t *testing.T, name string, f *gguf.File, sweep, pieces bool, group, approximated int) {
 	t.Helper()
 	tok, err := FromGGUF(f)
 	if err != nil {
@@ -183,12 +210,25 @@ func compareWithLlamaCPP(t *testing.T, name string, f *gguf.File, sweep, pieces 
 	if size := int(ref.next()); tok.Size() != size {
 		t.Errorf("%d tokens, llama.cpp has %d", tok.Size(), size)
 	}
-	for some := range slices.Chunk(ggufTexts(t, tokens, sweep), group) {
+	wrong := 0
+	texts := ggufTexts(t, tokens, sweep)
+	if strings.HasPrefix(name, "small-") {
+		texts = slices.Concat(tokenTexts(tokens), letterTexts(tokens))
+	}
+	for some := range slices.Chunk(texts, group) {
 		results := make([]string, len(some))
 		for i, text := range some {
 			results[i] = join(tok.Encode(text, false)) + ";" + join(tok.Encode(text, true))
 		}
-		ref.same(strings.Join(results, "|"), "encoding", strings.Join(some, "|"))
+		if ref.next() == hash32(strings.Join(results, "|")) || !sweep && slices.ContainsFunc(some, hasNewLetter) {
+			continue
+		}
+		if wrong++; wrong <= 5 && approximated == 0 {
+			t.Errorf("%q is %.200q, not what llama.cpp gives", clip([]byte(strings.Join(some, "|"))), results)
+		}
+	}
+	if wrong != approximated {
+		t.Errorf("%d results differ, not %d", wrong, approximated)
 	}
 	for first := 0; pieces && first < tok.Size(); first += 256 {
 		var all []string
@@ -200,33 +240,87 @@ func compareWithLlamaCPP(t *testing.T, name string, f *gguf.File, sweep, pieces 
 	if len(ref.numbers) > 0 {
 		t.Errorf("the recording has %d numbers more", len(ref.numbers))
 	}
-	if ref.wrong > 5 {
-		t.Errorf("%d results differ", ref.wrong)
+}
+
+// sameRecording checks that llama.cpp does the same for both names, too.
+func sameRecording(t *testing.T, a, b string) {
+	t.Helper()
+	var recorded [2][]byte
+	for i, name := range []string{a, b} {
+		var err error
+		if recorded[i], err = os.ReadFile(filepath.Join("testdata", "gguf", name+".bin")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(recorded[0]) != string(recorded[1]) {
+		t.Errorf("%s and %s are one split here, two to llama.cpp", a, b)
 	}
 }
+
+// hasNewLetter tells whether text has a character that llama.cpp's tables, of
+// Unicode 15, have in another category than the reference's, of Unicode 16.
+func hasNewLetter(text string) bool {
+	for _, category := range newLetters() {
+		for _, r := range text {
+			if r >= utf8.RuneSelf && category.now.Has(r) != unicode.Is(category.then, r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+type categoryChange struct {
+	now  *ucd.Table
+	then *unicode.RangeTable
+}
+
+var newLetters = sync.OnceValue(func() []categoryChange {
+	var all []categoryChange
+	for _, name := range []string{"L", "M", "N", "P", "S"} {
+		all = append(all, categoryChange{ucd.MustNamed(name).Table(), unicode.Categories[name]})
+	}
+	return all
+})
 
 func TestAgainstLlamaCPPRecording(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute of computing")
 	}
 	spec := ggufSpec(t)
+	for _, name := range []string{"small-lone", "small-rwkv", "small-t5", "small-t5-words"} {
+		t.Run(name, func(t *testing.T) {
+			f, err := gguf.Open(filepath.Join("testdata", "gguf", name+".gguf"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareWithLlamaCPP(t, name, f, false, true, 1, 0)
+		})
+	}
 	for _, name := range spec.Files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			compareWithLlamaCPP(t, name, ggufVocabulary(t, name), slices.Contains(spec.Sweep, name), true, 1)
+			compareWithLlamaCPP(t, name, ggufVocabulary(t, name), slices.Contains(spec.Sweep, name), !slices.Contains(spec.Odd, name), 1, 0)
 		})
 	}
 	for name, v := range spec.Variants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			compareWithLlamaCPP(t, name, changed(t, ggufVocabulary(t, v.Base), v.Set), slices.Contains(spec.Sweep, name), false, 1)
+			compareWithLlamaCPP(t, name, changed(t, ggufVocabulary(t, v.Base), v.Set), slices.Contains(spec.Sweep, name), false, 1, 0)
 		})
 	}
+	first := map[string]string{} // the first name of each split
 	for _, pre := range spec.Pre.Names {
 		t.Run("pre-"+pre, func(t *testing.T) {
+			split := fmt.Sprint(ggufSplits[pre])
+			if same, known := first[split]; known {
+				sameRecording(t, "pre-"+pre, "pre-"+same)
+				return
+			}
+			first[split] = pre
 			t.Parallel()
 			f := changed(t, ggufVocabulary(t, spec.Pre.Base), map[string]any{"tokenizer.ggml.pre": pre})
-			compareWithLlamaCPP(t, "pre-"+pre, f, false, false, 8)
+			compareWithLlamaCPP(t, "pre-"+pre, f, false, false, 8, spec.Pre.Approximated[pre])
 		})
 	}
 }

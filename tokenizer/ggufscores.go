@@ -17,8 +17,8 @@ const maxScoredTokenBytes = 256
 // first. That is a merge table: each token, by falling score, out of every two
 // tokens that it consists of.
 //
-// It is the same as long as every character of a token is a token itself, which
-// is checked: then nothing but tokens ever stands beside each other.
+// A character that is a token only together with others is a symbol, too, until
+// it turns out to be alone: then its bytes are the tokens.
 func (g *ggufReader) sentencePiece() error {
 	m := &g.t.model
 	m.fallback, m.unknown = true, none
@@ -28,42 +28,63 @@ func (g *ggufReader) sentencePiece() error {
 	m.prepare()
 	for c, id := range m.fallbackID {
 		asItself := c < utf8.RuneSelf && m.vocabulary.id([]byte{byte(c)}) != none
-		if id == none && !asItself {
+		if id == none && !asItself { // llama.cpp fails when it meets it
 			return fmt.Errorf("it has no token for the byte %d, and files like that are %w", c, ErrUnsupported)
 		}
-	}
-	if m.vocabulary.id(blank) == none {
-		return fmt.Errorf("it has no token for the blank, and files like that are %w", ErrUnsupported)
 	}
 	if err := g.addScoredMerges(); err != nil {
 		return err
 	}
 	m.settleBlanks()
 
-	g.addBOS = true
-	prefix, said := g.f.Bool("tokenizer.ggml.add_space_prefix")
-	prefix = prefix || !said
+	g.ends = ggufEnds{bos: 1, eos: 2, unknown: 0, separator: none, addBOS: true}
+	prefix := g.flag("add_space_prefix", true)
 	g.t.normalizers = []normalizer{func(text string) string { return escapeBlanks(text, prefix) }}
-	g.t.decoding = decoding{kind: byPieces, fallback: true, perToken: []func(string, bool) string{
-		func(token string, _ bool) string { return unescapeBlanks(token) },
-	}}
-	if prefix {
-		g.t.decoding.strip, g.t.decoding.stripMost = ' ', 1
-	}
+	g.setPieces(prefix)
 	return nil
+}
+
+// scores returns the score of each token, which is 0 without a list of them.
+func (g *ggufReader) scores() ([]float64, error) {
+	scores, ok := g.f.Floats("tokenizer.ggml.scores")
+	if !ok {
+		return make([]float64, len(g.tokens)), nil
+	}
+	if len(scores) < len(g.tokens) {
+		return nil, fmt.Errorf("it has %d tokens but %d scores", len(g.tokens), len(scores))
+	}
+	return scores, nil
+}
+
+// addLone notes the characters of token that are no tokens.
+func (g *ggufReader) addLone(token string) {
+	m := &g.t.model
+	for i, r := range token {
+		if m.vocabulary.id([]byte(token[i:i+utf8.RuneLen(r)])) != none {
+			continue
+		}
+		if _, known := m.loneID[r]; known {
+			continue
+		}
+		if m.lone == nil {
+			m.loneID, m.firstLone = map[rune]uint32{}, uint32(len(g.tokens))
+		}
+		m.loneID[r] = m.firstLone + uint32(len(m.lone))
+		m.lone = append(m.lone, r)
+	}
 }
 
 // addScoredMerges works the merges out.
 func (g *ggufReader) addScoredMerges() error {
-	scores, ok := g.f.Floats("tokenizer.ggml.scores")
-	if !ok || len(scores) < len(g.tokens) {
-		return fmt.Errorf("it has %d tokens but %d scores", len(g.tokens), len(scores))
+	scores, err := g.scores()
+	if err != nil {
+		return err
 	}
 	v := &g.t.model.vocabulary
 	var order []int // the tokens that can come out of a merge, the best score first
 	for id, token := range g.tokens {
-		if t := g.typeOf(id); t != ggufNormal && t != ggufUnused {
-			continue // found in raw text before any merge, or a byte
+		if g.recognised(id) {
+			continue // found in raw text before any merge
 		}
 		if math.IsNaN(scores[id]) {
 			return fmt.Errorf("the score of token %d is not a number", id)
@@ -71,13 +92,9 @@ func (g *ggufReader) addScoredMerges() error {
 		if !utf8.ValidString(token) || len(token) > maxScoredTokenBytes {
 			return fmt.Errorf("token %d is no text of at most %d bytes", id, maxScoredTokenBytes)
 		}
-		for i, r := range token {
-			if v.id([]byte(token[i:i+utf8.RuneLen(r)])) == none {
-				return fmt.Errorf("token %d holds a character that is no token, and files like that are %w", id, ErrUnsupported)
-			}
-		}
 		if utf8.RuneCountInString(token) > 1 {
 			order = append(order, id)
+			g.addLone(token)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
@@ -85,6 +102,15 @@ func (g *ggufReader) addScoredMerges() error {
 		left, right, whole uint32
 		rank               uint32
 		pair               mergePair
+	}
+	symbol := func(token []byte) uint32 {
+		id := v.id(token)
+		if r, size := utf8.DecodeRune(token); id == none && size == len(token) {
+			if lone, ok := g.t.model.loneID[r]; ok {
+				return lone
+			}
+		}
+		return id
 	}
 	var merges []scoredMerge
 	rank := uint32(0)
@@ -97,7 +123,7 @@ func (g *ggufReader) addScoredMerges() error {
 			if i == 0 {
 				continue
 			}
-			left, right := v.id(token[:i]), v.id(token[i:])
+			left, right := symbol(token[:i]), symbol(token[i:])
 			if left == none || right == none {
 				continue
 			}

@@ -108,6 +108,9 @@ func (g *ggufReader) finish() error {
 		if !utf8.ValidString(token) { // it could match within a character
 			return fmt.Errorf("the special token %d, %.100q, is not UTF-8", id, token)
 		}
+		if len(token) > maxTrieTokenBytes {
+			return fmt.Errorf("the special token %d has %d bytes, above the limit of %d", id, len(token), maxTrieTokenBytes)
+		}
 		a := addedToken{Content: token, ID: int64(id), Special: g.typeOf(id) != ggufUserDefined, Normalized: new(bool)}
 		a.LStrip, a.RStrip = left(token), right(token)
 		added = append(added, a)

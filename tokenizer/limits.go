@@ -20,6 +20,10 @@ const (
 	MaxComponents = 64
 
 	maxDepth = 64
+	// maxTrieTokenBytes is how long a token of a .gguf file may be that is looked
+	// for at every place of a text, and a key of its map of characters. The
+	// longest in use have some 100 bytes.
+	maxTrieTokenBytes = 512
 	// maxComponentBytes is the size of the JSON of one whole pipeline part
 	// (normalizer, pre_tokenizer, post_processor, decoder).
 	maxComponentBytes = 1 << 20

@@ -146,6 +146,7 @@ func (b *bpe) prepare() {
 			b.fallbackID[c] = b.vocabulary.spelledID(fmt.Sprintf("<0x%02X>", c))
 		}
 	}
+	b.firstLone = gap
 	b.cache = make([]atomic.Pointer[cachedWord], 1<<cacheBits)
 }
 

@@ -58,13 +58,7 @@ func testCorpus(tb testing.TB) *corpus {
 // modelFile returns the content of a real model's tokenizer.json, or skips the test.
 func modelFile(tb testing.TB, name string) []byte {
 	tb.Helper()
-	folder := os.Getenv("BATON_MODELS")
-	if folder == "" {
-		if cache, err := os.UserCacheDir(); err == nil {
-			folder = filepath.Join(cache, "baton", "models")
-		}
-	}
-	data, err := os.ReadFile(filepath.Join(folder, name, "tokenizer.json"))
+	data, err := os.ReadFile(filepath.Join(modelsFolder(), name, "tokenizer.json"))
 	if err != nil {
 		if os.Getenv("BATON_REQUIRE_MODELS") == "1" {
 			tb.Fatalf("%v (run test/models/fetch.sh)", err)
@@ -72,6 +66,15 @@ func modelFile(tb testing.TB, name string) []byte {
 		tb.Skipf("the tokenizer of %s is not there; test/models/fetch.sh fetches it", name)
 	}
 	return data
+}
+
+// modelsFolder is where the fetched files are.
+func modelsFolder() string {
+	if folder := os.Getenv("BATON_MODELS"); folder != "" {
+		return folder
+	}
+	cache, _ := os.UserCacheDir()
+	return filepath.Join(cache, "baton", "models")
 }
 
 // A variant is a real tokenizer with other parts, for pipelines of which no
@@ -166,11 +169,16 @@ type reference struct {
 
 func openReference(t *testing.T, name string) *reference {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "reference", name+".bin"))
+	return openRecording(t, filepath.Join("testdata", "reference", name+".bin"))
+}
+
+func openRecording(t *testing.T, path string) *reference {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("%v (run test/models/record-tokenizers.sh %s)", err, name)
+		t.Fatalf("%v (see test/models/README.md)", err)
 	}
-	r := &reference{t: t, name: name, numbers: make([]uint32, len(data)/4)}
+	r := &reference{t: t, name: path, numbers: make([]uint32, len(data)/4)}
 	if err := binary.Read(bytes.NewReader(data), binary.LittleEndian, r.numbers); err != nil {
 		t.Fatal(err)
 	}

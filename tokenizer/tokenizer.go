@@ -14,6 +14,7 @@ type Tokenizer struct {
 	normalized  addedSet // added tokens, looked for in the normalized text
 	pre         preTokenizer
 	model       bpe
+	instead     func(dst []int32, text []byte) []int32 // what encodes in place of model, which then has the vocabulary only
 	post        processor
 	decoding    decoding
 
@@ -166,6 +167,10 @@ func (e *encoder) walk(piece []byte, first bool, k int) {
 func (e *encoder) words(piece []byte) {
 	if e.t.pre.respelled {
 		piece, _ = appendSpelled(nil, piece)
+	}
+	if e.t.instead != nil {
+		e.ids = e.t.instead(e.ids, piece)
+		return
 	}
 	e.ids = e.t.model.appendText(e.ids, piece, &e.merge)
 }

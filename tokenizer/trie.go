@@ -29,6 +29,11 @@ const noNode = 0
 // newTrie builds the trie of the tokens; of two equal ones the later counts.
 // Empty tokens are left out.
 func newTrie(tokens []trieToken) (*trie, error) {
+	for _, token := range tokens {
+		if len(token.text) > maxTrieTokenBytes {
+			return nil, fmt.Errorf("token %d has %d bytes, above the limit of %d", token.id, len(token.text), maxTrieTokenBytes)
+		}
+	}
 	slices.SortStableFunc(tokens, func(a, b trieToken) int { return strings.Compare(a.text, b.text) })
 	t := &trie{nodes: []trieNode{{token: -1}}}
 	// Breadth first: each node owns the run of sorted tokens that begin like it.

@@ -6,8 +6,10 @@ import (
 	"math/rand/v2"
 )
 
-// none is the id of no token.
-const none = ^uint32(0)
+const (
+	none = ^uint32(0) // the id of no token
+	gap  = none - 1   // a symbol that merges with nothing and is no token
+)
 
 // A vocabulary maps between tokens and ids. The tokens stand in one arena, in
 // the form in which text meets them: those of a byte-level model as the bytes

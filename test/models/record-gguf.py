@@ -14,9 +14,14 @@ little-endian 32-bit numbers:
 
   the vocabulary's size
   one hash for each text: of its ids without BOS and EOS, and with them
-  for the real files: one hash for each 256 ids, of the text of each
+  for the real files: one hash for each 256 ids, of the text of each. Not for
+    those that the variants call odd: llama.cpp shows "[UNK_BYTE_...]" for some
+    tokens of Command-R that a byte-level vocabulary should not have
 
-The texts are those of the corpus, then 400 that are put together from the
+For the "small" ones, made up here and kept as gguf/small-NAME.gguf, the texts
+are 400 out of their tokens and 1,600 of the characters of their tokens.
+
+The texts are otherwise those of the corpus, then 400 that are put together from the
 file's own tokens, then, where the variant says "sweep", all code points below
 U+30000, 64 to a text. For the names of splits one hash stands for 8 texts.
 """
@@ -138,9 +143,24 @@ with open(os.path.join(testdata, "gguf-variants.json")) as f:
     spec = json.load(f)
 
 
-def record(name, base, changes, swept=False, pieces=False, group=1):
-    model, vocab = load(os.path.join(vocabularies, f"ggml-vocab-{base}.gguf"), changes)
-    texts = corpus["texts"] + corpus["fuzz"] + list(token_texts(vocab)) + (list(sweep()) if swept else [])
+def letter_texts(vocab):
+    """Texts out of the characters of the file's tokens."""
+    size = llama.llama_vocab_n_tokens(vocab)
+    letters = sorted(set("".join(llama.llama_vocab_get_text(vocab, i).decode(errors="replace") for i in range(size)) + " \u00e9"))
+    seed = 777
+
+    def random(n):
+        nonlocal seed
+        seed = (seed * 1103515245 + 12345) & 0x7FFFFFFF
+        return int(seed / 0x80000000 * n)
+
+    for _ in range(1600):
+        yield "".join(letters[random(len(letters))] for _ in range(1 + random(14))).replace("\u2581", " ")
+
+
+def record(name, base, changes, swept=False, pieces=False, group=1, path=None):
+    model, vocab = load(path or os.path.join(vocabularies, f"ggml-vocab-{base}.gguf"), changes)
+    texts = list(token_texts(vocab)) + list(letter_texts(vocab)) if path else corpus["texts"] + corpus["fuzz"] + list(token_texts(vocab)) + (list(sweep()) if swept else [])
     results = [ids(vocab, t, False) + ";" + ids(vocab, t, True) for t in texts]
     if show:
         for t, r in zip(texts, results):
@@ -157,13 +177,64 @@ def record(name, base, changes, swept=False, pieces=False, group=1):
     print(name, size)
 
 
+def write_gguf(path, model, tokens, more=()):
+    """Writes a header; tokens are (text, type, score)."""
+    def text(s):
+        b = s.encode()
+        return struct.pack("<Q", len(b)) + b
+
+    def array(kind, n, data):
+        return struct.pack("<IIQ", 9, kind, n) + data
+
+    n = len(tokens)
+    entries = {
+        "general.architecture": struct.pack("<I", 8) + text("llama"),
+        "tokenizer.ggml.model": struct.pack("<I", 8) + text(model),
+        "tokenizer.ggml.tokens": array(8, n, b"".join(text(t) for t, _, _ in tokens)),
+        "tokenizer.ggml.token_type": array(5, n, struct.pack(f"<{n}i", *(k for _, k, _ in tokens))),
+        "tokenizer.ggml.scores": array(6, n, struct.pack(f"<{n}f", *(s for _, _, s in tokens))),
+        **dict(more),
+    }
+    with open(path, "wb") as f:
+        f.write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(entries)))
+        for key, value in entries.items():
+            f.write(text(key) + value)
+
+
+NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+HEX = [(f"<0x{c:02X}>", BYTE, 0.0) for c in range(256)]
+# Special tokens that overlap each other in all ways.
+OVERLAPPING = [("<s", CONTROL, 0.0), ("<s>", CONTROL, 0.0), ("s>ab", USER, 0.0), (">a", USER, 0.0), ("ab<s>", CONTROL, 0.0), ("aaa", USER, 0.0), ("b<", CONTROL, 0.0)]
+YES = struct.pack("<I?", 7, True)
+small = {
+    # Characters (x, y, the blank) that are tokens only together with others.
+    "lone": ("llama", [("<unk>", UNKNOWN, 0.0), ("<bos>", CONTROL, 0.0), ("</s>", CONTROL, 0.0)] + HEX + OVERLAPPING
+             + [(t, NORMAL, -float(i // 2)) for i, t in enumerate(["\u2581a", "xy", "a", "b", "bx", "xyb", "ab", "by", "yb", "\u2581ab", "byx", "\u2581\u2581", "<", ">", "s", "\u00e9x"])], ()),
+    "rwkv": ("rwkv", [("<s>", CONTROL, 0.0)] + [(chr(c) if 33 <= c < 127 and c != 92 else f"\\x{c:02x}", NORMAL, 0.0) for c in range(256)]
+             + [(t, NORMAL, 0.0) for t in ["ab", "abc", "bcd", "abcde", "\\n\\n", "\\t ", "\\\\n", "\\x20a", "\u00e9a", "\\xc3\\xa9b"]], ()),
+    # Blanks within tokens, equal sums, user-defined tokens that begin like other characters.
+    "t5": ("t5", [("<pad>", CONTROL, 0.0), ("</s>", CONTROL, 0.0), ("<unk>", UNKNOWN, 0.0)]
+           + [("\u00e9\u00e9a", USER, 0.0), ("ab\u2581c", NORMAL, -4.5), ("\u2581", NORMAL, -2.0), ("a", NORMAL, -1.25), ("b", NORMAL, -1.5), ("ab", NORMAL, -2.75), ("abc", NORMAL, -4.0),
+              ("c", NORMAL, -1.25), ("bc", NORMAL, -2.75), ("\u2581a", NORMAL, -3.25), ("cc", UNUSED, -2.5), ("<0x41>", BYTE, 0.0)], (("tokenizer.ggml.add_space_prefix", YES),)),
+    "t5-words": ("t5", [("<pad>", CONTROL, 0.0), ("</s>", CONTROL, 0.0), ("<unk>", UNKNOWN, 0.0)]
+                 + [("\u2581ab", NORMAL, -0.1), ("a", NORMAL, -0.7), ("b", NORMAL, -0.3), ("ba", NORMAL, -1.0), ("\u2581a", NORMAL, -1.7)],
+                 (("tokenizer.ggml.add_space_prefix", YES), ("tokenizer.ggml.remove_extra_whitespaces", YES))),
+}
+
+
 def wanted(name):
     return not only or name in only
 
 
+for name, (model, tokens, more) in small.items():
+    if wanted("small-" + name):
+        path = os.path.join(testdata, "gguf", f"small-{name}.gguf")
+        if not show:
+            write_gguf(path, model, tokens, more)
+        record("small-" + name, None, {}, pieces=True, path=path)
 for name in spec["files"]:
     if wanted(name):
-        record(name, name, {}, swept=name in spec["sweep"], pieces=True)
+        record(name, name, {}, swept=name in spec["sweep"], pieces=name not in spec["oddPieces"])
 for name, v in spec["variants"].items():
     if wanted(name):
         record(name, v["base"], v["set"], swept=name in spec["sweep"])
