@@ -34,6 +34,8 @@ const (
 	fetchRetry    = time.Second
 	finalRetry    = time.Minute
 	maxFetchRetry = 5 * time.Minute
+	// restWait is how long a model of which the tokenizer is here waits for the rest.
+	restWait = 15 * time.Second
 )
 
 // fetches are the models that are fetched while others serve.
@@ -50,6 +52,7 @@ type fetches struct {
 // A fetch is one model on its way.
 type fetch struct {
 	ref     hub.Ref
+	wanted  time.Time // first
 	found   hub.Found
 	done    bool
 	failure error // of the last attempt
@@ -76,7 +79,7 @@ func (f *fetches) want(ref hub.Ref) (hub.Found, error) {
 	case one == nil && len(f.all) >= maxFetches:
 		return hub.Found{}, fmt.Errorf("%s is not fetched: %d models were wanted of the hub since the start, which is the limit; give its folder with --model-path", ref, maxFetches)
 	case one == nil:
-		one = &fetch{ref: ref}
+		one = &fetch{ref: ref, wanted: time.Now()}
 		f.all[ref] = one
 		f.new <- one // has room for all that may be in the map
 	case one.done:
@@ -85,6 +88,14 @@ func (f *fetches) want(ref hub.Ref) (hub.Found, error) {
 		return hub.Found{}, one.failure
 	}
 	return hub.Found{}, fmt.Errorf("the files of %s are %w from the hub; the worker is used as soon as they are there", ref, ErrFetching)
+}
+
+// isOverdue tells whether the rest of a model was waited for long enough.
+func (f *fetches) isOverdue(ref hub.Ref) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := f.all[ref]
+	return one == nil || time.Since(one.wanted) >= restWait
 }
 
 // doWithout says, once, that the part of a model that is on this machine has to do.

@@ -113,7 +113,7 @@ func TestWhatAWorkerNamesIsFetched(t *testing.T) {
 	for _, c := range []struct{ own, hint, wants string }{
 		{"any", "org/tiny", "org/tiny"},
 		{"any", "org/here", "org/here"},
-		{"any", "gpt2", "gpt2"},
+		{"any", "mymodel", ""},
 		{"org/tiny", "", "org/tiny"},
 		{"org/tiny", "/models/tiny", "org/tiny"},
 		{"org/tiny-GGUF:Q4_K_M", "/models/tiny.gguf", "org/tiny-GGUF:Q4_K_M"},
@@ -261,6 +261,30 @@ func TestPartOfAModelHasToDo(t *testing.T) {
 	if _, _, err := s.Resolve("w:1", "m", ""); err == nil || errors.Is(err, ErrFetching) || !strings.Contains(err.Error(), "no such model") {
 		t.Error(err)
 	}
+}
+
+// A hub that is slow does not keep a model waiting of which only the rest is missing.
+func TestRestIsNotWaitedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const commit = "0123456789abcdef0123456789abcdef01234567"
+		cache := t.TempDir()
+		writeFolder(t, filepath.Join(cache, "models--org--tiny", "snapshots", commit), map[string]string{generationConfigFile: ""})
+		h, err := hub.New(hub.Config{Endpoint: "http://hub", CacheDir: cache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSet(t, Options{Hub: h})
+		for _, after := range []time.Duration{0, restWait - time.Second} {
+			time.Sleep(after)
+			if _, _, err := s.Resolve("w:1", "m", "org/tiny"); !errors.Is(err, ErrFetching) {
+				t.Errorf("after %v: %v", after, err)
+			}
+		}
+		time.Sleep(time.Second)
+		if _, _, err := s.Resolve("w:1", "m", "org/tiny"); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Workers may name any models; what is asked of the hub for them is bounded.

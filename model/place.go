@@ -96,7 +96,7 @@ func (f finder) placeOfRef(ref hub.Ref) (string, error) {
 	switch {
 	case err == nil:
 		return fetched.Path, nil
-	case errors.Is(err, ErrFetching), !ok, !isUsable(found.Path):
+	case !ok, !isUsable(found.Path), errors.Is(err, ErrFetching) && !f.fetches.isOverdue(ref):
 		return "", err
 	}
 	// What is here may be all that there is, and a worker waits for it.

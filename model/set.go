@@ -173,8 +173,7 @@ func (s *Set) configuredOrHinted(public, own, hintPath string) (m *Model, found 
 
 // hint returns which of a worker's words means something here, "" if none does. The
 // name of a model is a hint too: it is often a hub id. What is on this machine comes
-// first; then what another worker brought under the same name; then the hub, where a
-// name is looked for only if it says whose model it is.
+// first; then what another worker brought under the same name; then the hub.
 func (s *Set) hint(public, own, hintPath string) string {
 	for _, hint := range []string{hintPath, own} {
 		if s.find.isLocal(hint) {
@@ -184,16 +183,23 @@ func (s *Set) hint(public, own, hintPath string) string {
 	if s.find.fetches == nil || s.isBrought(public, own) {
 		return ""
 	}
-	if _, ok := hub.RefOfCachePath(hintPath); ok {
-		return hintPath
-	}
-	if ref, ok := hub.ParseRef(hintPath); ok && ref.File == "" { // a file is one of the worker's machine: models/tiny/q8.gguf
-		return hintPath
-	}
-	if ref, ok := hub.ParseRef(own); ok && ref.HasOwner() && ref.File == "" {
-		return own
+	for _, hint := range []string{hintPath, own} {
+		if isHubWord(hint) {
+			return hint
+		}
 	}
 	return ""
+}
+
+// isHubWord tells whether a worker's word is likely to name a model of the hub: a path
+// into a hub cache, or ORG/NAME. A name without an owner is more often one that people
+// made up, and a .gguf file is one of the worker's machine (models/tiny/q8.gguf).
+func isHubWord(hint string) bool {
+	if _, ok := hub.RefOfCachePath(hint); ok {
+		return true
+	}
+	ref, ok := hub.ParseRef(hint)
+	return ok && ref.HasOwner() && ref.File == ""
 }
 
 // isBrought tells whether a worker that calls its model own brought the model public.
