@@ -123,7 +123,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	f.BoolVar(&c.Server.Incremental, "incremental", false, "sglang: events hold what is new, and do not repeat the answer")
 	f.BoolVar(&c.Server.Deterministic, "deterministic", false, "sglang: honour seeds")
 	f.BoolVar(&c.Server.Priorities, "priorities", false, "sglang: honour priorities")
-	f.StringVar(&o.onSigterm, "on-sigterm", onSigtermSilent, "`HOW` to end at SIGTERM: silent, cut or drain")
+	f.StringVar(&o.onSigterm, "on-sigterm", onSigtermSilent, "`HOW` to end at SIGTERM: silent, cut or drain, which is what sglang does unless told otherwise")
 	f.StringVar(&o.writeModel, "write-model", "", "write the folder of the model's tokenizer to `PATH` and exit")
 	f.Func("fault", "a `FAULT`, repeatable: KIND,after=N,nth=N,times=N,request=TEXT,delay=1s,status=N,retry_after=N,token_id=N, or JSON", func(text string) error {
 		faults = append(faults, text)
@@ -134,6 +134,11 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 			return nil, err
 		}
 		return nil, errors.New("sim: " + strings.Replace(err.Error(), "flag provided but not defined: -", "there is no flag --", 1))
+	}
+	told := false
+	f.Visit(func(fl *flag.Flag) { told = told || fl.Name == "on-sigterm" })
+	if c.Kind == KindSGLang && !told {
+		o.onSigterm = onSigtermDrain // as the live one
 	}
 	for _, text := range faults {
 		fault, err := ParseFault(text)

@@ -278,3 +278,19 @@ func TestSGLangIgnoresStopIDsToo(t *testing.T) {
 		t.Errorf("%s, %v; want %v", got, err, whole)
 	}
 }
+
+// A process ends as the live server does: it finishes what runs.
+func TestSGLangDrainsAtSigterm(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--kind", "sglang"}, onSigtermDrain},
+		{[]string{"--kind", "sglang", "--on-sigterm", "silent"}, onSigtermSilent},
+		{[]string{"--kind", "vllm"}, onSigtermSilent},
+	} {
+		if o, err := parseOptions(test.args, io.Discard); err != nil || o.onSigterm != test.want {
+			t.Errorf("%v: %+v, %v; want %s", test.args, o, err, test.want)
+		}
+	}
+}
