@@ -202,6 +202,31 @@ func TestLockIsWaitedFor(t *testing.T) {
 	}
 }
 
+// Some versions of filelock remove the file when they let go: a lock on what has no
+// name any more, or on another file than the name means now, keeps nobody away.
+func TestRemovedLockFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "b.lock")
+	write(t, path, "")
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !isStill(f, path) {
+		t.Error("the file itself is taken for another")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if isStill(f, path) {
+		t.Error("a file that was removed is taken for the lock")
+	}
+	write(t, path, "")
+	if isStill(f, path) {
+		t.Error("another file is taken for the lock")
+	}
+}
+
 func TestStallWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, w := watchStall(t.Context())
