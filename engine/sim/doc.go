@@ -25,9 +25,13 @@
 // everything else; Run makes a process of it. Both have the same model, pace and
 // faults. Reference gives the answer that either gives when nothing fails.
 //
-// What a Server sends is held against recordings of live engines in testdata.
+// What a Server sends is held against recordings of live engines in testdata, but
+// for TensorRT-LLM, of which there are none: that is written from its sources.
+// ServerConfig.Profile names older versions, and other ways to start an engine, as
+// far as a frontend sees a difference.
+//
 // Not simulated: several prompts or answers per request (n), echo, prompt
-// logprobs, grammars (accepted, and without effect), LoRA, and penalties, which
+// logprobs, grammars (accepted, and without effect), LoRA (but for its list), and penalties, which
 // like small logit biases are accepted and change nothing, because the model
 // has no logits; a bias of 100 or more forces an id, -100 or less bans it.
 //
