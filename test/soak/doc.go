@@ -6,8 +6,9 @@
 //
 // poison_test.go lets one client's prompt kill workers, and everybody else be
 // served. speed_test.go measures, over sockets, how soon a killed worker's streams are
-// asked for elsewhere.
+// asked for elsewhere, and whether the streams that run there flow meanwhile.
 //
 //	go test ./test/soak -v                                    20 seconds
+//	go test ./test/soak -v -run AtOnce -args -streams 500
 //	go test ./test/soak -v -timeout 2h -run Soak -args -for 1h
 package soak
