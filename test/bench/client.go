@@ -145,7 +145,7 @@ func (c *client) count(text []byte, got int, now time.Time) (int, error) {
 	for len(text) > 0 {
 		number, ok := wordNumber(text)
 		if !ok || c.inOrder && number != got%wordCount {
-			return got, fmt.Errorf("token %d has a wrong text", got)
+			return got, fmt.Errorf("token %d has a wrong text, of word %d (%v)", got, number, ok)
 		}
 		c.onToken(number, now)
 		got++

@@ -14,6 +14,8 @@ const (
 	openGap  = time.Second // of streams that are only to be open
 	openRamp = time.Millisecond
 	openHold = 6 * time.Second
+
+	maxShownBytes = 4 << 10 // of what a contestant said that failed
 )
 
 // An opening is what open streams cost, one contestant at a time: memory is moved
@@ -42,7 +44,8 @@ func (c *course) openAll(ctx context.Context, yardstick, other contestant, count
 			})
 			p.stop()
 			if err != nil {
-				return nil, fmt.Errorf("%d streams open: %w", streams, err)
+				said := p.output.Bytes()
+				return nil, fmt.Errorf("%s, %d streams open: %w; it said:\n%s", p.name, streams, err, said[:min(len(said), maxShownBytes)])
 			}
 		}
 		openings = append(openings, o)
