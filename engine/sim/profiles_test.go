@@ -127,9 +127,9 @@ func TestTRTLLMIsStrict(t *testing.T) {
 		`{"model":"sim","prompt":[5],"cache_salt":"x"}`:                        "extra_forbidden",
 		`{"model":"sim","prompt":[5],"stream_options":{"include_usage":true}}`: "Stream options can only be defined",
 		`{"prompt":[5]}`: "Field required",
-		`{"model":"sim","prompt":[5],"priority":3}`:                      "less than or equal to 1",
-		`{"model":"sim","prompt":[5],"seed":-1}`:                         `"object":"error","message":"require seed`,
-		`{"model":"sim","prompt":[5],"logit_bias":{"5":-101}}`:           `"type":"BadRequestError"`,
+		`{"model":"sim","prompt":[5],"priority":3}`:                                    "less than or equal to 1",
+		`{"model":"sim","prompt":[5],"seed":-1}`:                                       `"object":"error","message":"require seed`,
+		`{"model":"sim","prompt":[5],"logit_bias":{"5":-101}}`:                         `"type":"BadRequestError"`,
 		`{"model":"sim","prompt":[` + strings.Repeat("5,", ModelContextLength) + `5]}`: "should not exceed max_num_tokens",
 	} {
 		if code, got := post(body); code != 400 || !strings.Contains(got, want) {

@@ -226,11 +226,6 @@ func (w *World) adapt() (kinds []string) {
 			// notice.
 			c.Style = sim.StyleWhole
 		}
-		for j := range c.Faults {
-			if f := &c.Faults[j]; c.Kind == sim.KindTRTLLM && f.Status == 503 {
-				f.Message = "try again later" // its own 503 is a death, not a refusal
-			}
-		}
 		if c.Kind == sim.KindSGLang {
 			c.Server.Deterministic, c.Server.Incremental = true, len(c.Deltas)%2 == 1
 		}
