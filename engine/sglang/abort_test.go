@@ -140,12 +140,13 @@ func TestStopIDsWithIgnoreEOS(t *testing.T) {
 		isAborted bool
 	}{
 		{"a stop id", engine.StopConditions{IgnoreEOS: true, TokenIDs: []engine.TokenID{7}}, []string{event([]engine.TokenID{5}, 1, nil), event([]engine.TokenID{5, 6, 7, 8}, 4, nil)}, []engine.TokenID{5, 6, 7}, engine.FinishStop, true},
+		{"a stop id behind others that arrived with it", engine.StopConditions{IgnoreEOS: true, TokenIDs: []engine.TokenID{7}}, []string{event([]engine.TokenID{5}, 1, nil), event([]engine.TokenID{5, 6}, 2, nil), event([]engine.TokenID{5, 6, 7}, 3, nil), event([]engine.TokenID{5, 6, 7, 8}, 4, nil)}, []engine.TokenID{5, 6, 7}, engine.FinishStop, true},
 		{"the last one", engine.StopConditions{IgnoreEOS: true, TokenIDs: []engine.TokenID{7}}, []string{event([]engine.TokenID{5, 7}, 2, map[string]any{"type": "length", "length": 2})}, []engine.TokenID{5, 7}, engine.FinishStop, false},
 		{"before the minimum", engine.StopConditions{IgnoreEOS: true, TokenIDs: []engine.TokenID{7}, MinTokens: 3}, []string{event([]engine.TokenID{5, 7, 8, 7, 9}, 5, map[string]any{"type": "length", "length": 5})}, []engine.TokenID{5, 7, 8, 7}, engine.FinishStop, false},
 		{"an end id", engine.StopConditions{IgnoreEOS: true, EOS: []engine.TokenID{7}}, []string{event([]engine.TokenID{5, 7, 8}, 3, map[string]any{"type": "length", "length": 3})}, []engine.TokenID{5, 7, 8}, engine.FinishLength, false},
 		{"where the engine ends it", engine.StopConditions{TokenIDs: []engine.TokenID{7}}, []string{event([]engine.TokenID{5, 7, 8}, 3, map[string]any{"type": "length", "length": 3})}, []engine.TokenID{5, 7, 8}, engine.FinishLength, false},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		ends := func(t *testing.T, logprobs bool) {
 			var aborted sync.Map
 			mux := http.NewServeMux()
 			mux.HandleFunc("POST "+abortPath, func(_ http.ResponseWriter, r *http.Request) { aborted.Store("yes", true) })
@@ -154,12 +155,12 @@ func TestStopIDsWithIgnoreEOS(t *testing.T) {
 			defer network.Serve("worker:80", mux)()
 			client := newClient(t, transport.Options{URL: "http://worker:80", DialContext: network.DialContext})
 			req := enginetest.NewRequest()
-			req.Stop, req.Output.Logprobs = test.stop, true
+			req.Stop, req.Output.Logprobs = test.stop, logprobs // with them no events are joined
 			req.Stop.MaxTokens = 16
 			var ids []engine.TokenID
 			var finish engine.FinishReason
 			for delta, err := range client.Generate(t.Context(), req) {
-				if err != nil || len(delta.Logprobs) != len(delta.TokenIDs) {
+				if err != nil || logprobs && len(delta.Logprobs) != len(delta.TokenIDs) {
 					t.Errorf("%s: %+v, %v", test.name, delta, err)
 				}
 				ids, finish = append(ids, delta.TokenIDs...), delta.FinishReason
@@ -168,6 +169,8 @@ func TestStopIDsWithIgnoreEOS(t *testing.T) {
 			if _, was := aborted.Load("yes"); !slices.Equal(ids, test.want) || finish != test.finish || was != test.isAborted {
 				t.Errorf("%s: %v, %q, aborted: %v; want %v, %q, %v", test.name, ids, finish, was, test.want, test.finish, test.isAborted)
 			}
-		})
+		}
+		synctest.Test(t, func(t *testing.T) { ends(t, true) })
+		synctest.Test(t, func(t *testing.T) { ends(t, false) })
 	}
 }

@@ -82,11 +82,12 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 				yield(engine.Delta{}, err)
 				return
 			}
-			if !yield(delta, nil) && delta.FinishReason == "" || a.cut {
+			finished := delta.FinishReason != ""
+			if more := yield(delta, nil); !more && !finished || finished && a.cut {
 				defer c.abort(req.ID)
 				return
 			}
-			if delta.FinishReason != "" {
+			if finished {
 				resp.Finish()
 				return
 			}
