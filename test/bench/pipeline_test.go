@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"baton/backend"
 	"baton/engine/transport"
@@ -90,6 +91,29 @@ func TestPipelineAllocations(t *testing.T) {
 	perToken := (float64(p.stream(t, long)) - float64(p.stream(t, short))) / (long - short)
 	if perToken > 0.2 {
 		t.Errorf("%.3f allocations a token", perToken)
+	}
+}
+
+// Many streams that are all behind share the buffers that are lent to such: each
+// gets its own tokens, in order, and several answers over one connection.
+func TestPipelineSharesNothing(t *testing.T) {
+	const streams, answers, tokens = 64, 3, 400
+	p := newPipeline(t, 3)
+	var group errgroup.Group
+	for range streams {
+		c := &client{address: p.client.address, prompt: p.client.prompt, inOrder: true, onToken: func(int, time.Time) {}}
+		group.Go(func() error {
+			defer c.close()
+			for range answers {
+				if err := c.ask(tokens); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
