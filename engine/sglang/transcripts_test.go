@@ -28,11 +28,26 @@ func TestTranscripts(t *testing.T) {
 		{File: "generate-over-long.sse", Err: engine.InvalidRequest},
 		{File: "generate-prompt-plus-max-too-long.sse", Err: engine.InvalidRequest},
 		{File: "generate-two-grammars.sse", Err: engine.InvalidRequest},
+		{File: "generate-unknown-parameter.json", Status: 400, Err: engine.InvalidRequest},
+		{File: "generate-incremental-limit.sse", IDs: 4, Finish: length},
+		{File: "generate-incremental-logprobs.sse", IDs: 3, Finish: length},
+		{File: "generate-incremental-utf8.sse", IDs: 6, Finish: length}, // two of them in one event
+		{File: "generate-incremental-stop-id.sse", IDs: 3, Finish: stop},
+		{File: "generate-incremental-ignore-eos-stop-id.sse", IDs: 3, Finish: stop}, // of five: the engine does not end it
+		{File: "generate-incremental-abort-endpoint.sse", IDs: 17, Err: engine.EngineError},
+		{File: "generate-incremental-own-limit.sse", Err: engine.InvalidRequest}, // with an id that is of no answer
+		{File: "generate-incremental-sigkill.sse", End: enginetest.Cut, IDs: 27, Err: engine.Disconnected},
 		{File: "generate-over-long.json", Status: 400, Err: engine.InvalidRequest},
 	}
 	enginetest.Replay(t, newClient, "testdata/transcripts", transcripts, func(file string) *engine.Request {
 		req := enginetest.NewRequest()
 		req.TokenIDs = req.TokenIDs[:2] // as in the recordings
+		if strings.Contains(file, "own-limit") {
+			req.TokenIDs = req.TokenIDs[:1] // put in place of the prompt
+		}
+		if strings.Contains(file, "ignore-eos") {
+			req.Stop.IgnoreEOS, req.Stop.TokenIDs = true, []engine.TokenID{1774}
+		}
 		if strings.Contains(file, "logprobs") {
 			req.Output = engine.OutputOptions{Logprobs: true, TopLogprobs: 2}
 		}

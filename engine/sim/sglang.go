@@ -151,6 +151,7 @@ func (s *Server) sglangGenerate(w http.ResponseWriter, r *http.Request) {
 	a.protocol = protocol
 	if limit := s.config.ContextLength - sglangKeptOfPrompt; len(req.InputIDs) >= limit {
 		s.count(&s.stats.Failed, 1)
+		protocol.ids, protocol.said = []engine.TokenID{0}, "!" // it has run all the same, with something in place of the prompt
 		_ = a.write(protocol.aborted(http.StatusBadRequest, fmt.Sprintf("Input length (%d tokens) exceeds the maximum allowed length (%d tokens). "+
 			"Use a shorter input or enable --allow-auto-truncate.", len(req.InputIDs), limit)))
 		return

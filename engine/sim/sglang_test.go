@@ -71,6 +71,15 @@ func TestSGLangFollowsTheTranscripts(t *testing.T) {
 	followsSGLang(t, "generate-eos.sse", got, 0)
 
 	config.Server.Incremental = true
+	endless := real(KindSGLang)
+	endless.Server.Incremental = true
+	_, url = start(t, endless)
+	followsSGLang(t, "generate-incremental-stop-id.sse", bytes.ReplaceAll(call(ids(2), jsonObject{"max_new_tokens": 9, "stop_token_ids": whole[2:3]}, nil), encodeJSON(whole[2]), []byte("1774")), 0)
+	followsSGLang(t, "generate-incremental-limit.sse", call(ids(2), jsonObject{"max_new_tokens": 4}, nil), 0)
+	endless.Deltas = []int{2, 1} // as the live server joined them, because its client was slow
+	_, url = start(t, endless)
+	followsSGLang(t, "generate-incremental-logprobs.sse", call(ids(2), jsonObject{"max_new_tokens": 3}, jsonObject{"return_logprob": true, "top_logprobs_num": 2}), 0)
+	followsSGLang(t, "generate-incremental-own-limit.sse", call(ids(2042), jsonObject{"max_new_tokens": 2}, nil), 0)
 	_, url = start(t, config)
 	for i, f := range frames(call(endingAfter(t, config, 2, 4), jsonObject{"max_new_tokens": 50}, jsonObject{"return_logprob": true})) {
 		var chunk struct {

@@ -206,8 +206,13 @@ func (g *sglangProtocol) abort(p *producer) []byte {
 // aborted is a request that the scheduler gives up, for a reason with a status. It
 // has put one token in place of the prompt by then.
 func (g *sglangProtocol) aborted(status int, message string) []byte {
-	kind := http.StatusText(status)
+	kind := "InternalServerError"
+	if status == http.StatusBadRequest {
+		kind = "BadRequestError"
+	}
 	meta := g.meta(len(g.ids))
+	meta.WeightVersions = []weightVersion{{"default", 0, len(g.ids)}}
+	meta.E2ELatency = float(max(time.Since(g.start).Seconds(), 1e-6))
 	meta.PromptTokens = 1
 	meta.FinishReason = sglangAbortion{"abort", message, &status, &kind}
 	return append(event(&sglangChunk{g.said, append([]engine.TokenID{}, g.ids...), meta}), doneFrame...)
