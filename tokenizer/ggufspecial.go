@@ -41,6 +41,8 @@ var (
 )
 
 // settleTypes changes the types of tokens that llama.cpp knows by their names.
+// They decide what is looked for in a text; what a client sees of an answer goes
+// by the types that the file says, which are the model's own.
 func (g *ggufReader) settleTypes() {
 	ids := map[string]int{}
 	for id, token := range g.tokens {
@@ -97,6 +99,10 @@ func (g *ggufReader) recognised(id int) bool {
 
 // finish builds what follows from all the parts together.
 func (g *ggufReader) finish() error {
+	said := make([]int64, len(g.tokens)) // by the file: what a client is not to see
+	for id := range said {
+		said[id] = g.typeOf(id)
+	}
 	g.settleTypes()
 	g.t.raw.longestFirst, g.t.raw.asciiSpace = true, true
 	left, right := g.strips()
@@ -111,7 +117,7 @@ func (g *ggufReader) finish() error {
 		if len(token) > maxTrieTokenBytes {
 			return fmt.Errorf("the special token %d has %d bytes, above the limit of %d", id, len(token), maxTrieTokenBytes)
 		}
-		a := addedToken{Content: token, ID: int64(id), Special: g.typeOf(id) != ggufUserDefined, Normalized: new(bool)}
+		a := addedToken{Content: token, ID: int64(id), Special: said[id] == ggufControl || said[id] == ggufUnknown, Normalized: new(bool)}
 		a.LStrip, a.RStrip = left(token), right(token)
 		added = append(added, a)
 	}

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"baton/gguf/gguftest"
 )
 
 // naivePartition cuts text as llama.cpp does: token by token, the longest first,
@@ -83,6 +86,36 @@ func TestPartition(t *testing.T) {
 			if want := naivePartition(tokens, text); !slices.Equal(got, want) {
 				t.Fatalf("%v in %q: %v, want %v", tokens, text, got, want)
 			}
+		}
+	}
+}
+
+// A file whose tokens are made to be tried in vain, and a text for it: each byte
+// of the text costs at most as many steps as a token may have bytes.
+func TestHostileTokensTakeBoundedTime(t *testing.T) {
+	long := strings.Repeat("a", maxTrieTokenBytes-1) + "b"
+	unit := []byte("\x61\x01\x00\x00") // of a map of characters: "a" leads back to itself, and has a replacement
+	loop := append([]byte("\x00\x04\x00\x00"), strings.Repeat(string(unit), 256)+"b\x00"...)
+	text := strings.Repeat("a", 100<<10)
+	for _, c := range []struct {
+		name    string
+		entries []gguftest.Entry
+	}{
+		{"unigram", []gguftest.Entry{{Key: "tokenizer.ggml.model", Value: "t5"}, {Key: "tokenizer.ggml.precompiled_charsmap", Value: loop}}},
+		{"WordPiece", []gguftest.Entry{{Key: "tokenizer.ggml.model", Value: "bert"}, {Key: "tokenizer.ggml.unknown_token_id", Value: uint32(0)},
+			{Key: "tokenizer.ggml.bos_token_id", Value: uint32(0)}, {Key: "tokenizer.ggml.seperator_token_id", Value: uint32(0)}}},
+		{"special", []gguftest.Entry{{Key: "tokenizer.ggml.model", Value: "gpt2"}, {Key: "tokenizer.ggml.pre", Value: "gpt-2"},
+			{Key: "tokenizer.ggml.merges", Value: []string{}}, {Key: "tokenizer.ggml.token_type", Value: []int32{1, 3, 3, 3, 1}}}},
+	} {
+		tok, err := fromHeader(t, gguftest.Header(append(c.entries,
+			gguftest.Entry{Key: "tokenizer.ggml.tokens", Value: []string{"<unk>", "a", "aa", long, "▁a"}})...))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		began := time.Now()
+		ids := tok.Encode(text, false)
+		if took := time.Since(began); len(ids) == 0 || took > 20*time.Second {
+			t.Errorf("%s: %d ids after %v", c.name, len(ids), took)
 		}
 	}
 }
