@@ -15,8 +15,8 @@
 // a status inside or none. An event of that kind may come with ids and counters
 // from another place than the others, so nothing is taken from it.
 //
-// What a server can do follows from how it was started: a seed needs
-// --enable-deterministic-inference, a priority --enable-priority-scheduling, a
+// What a server can do follows from how it was started: a seed has an effect with
+// --enable-deterministic-inference, a priority needs --enable-priority-scheduling, a
 // minimum of tokens a tokenizer. Probe finds that out, and Parameters says so.
 //
 // An id outside the vocabulary ends the whole server, so none is ever sent.

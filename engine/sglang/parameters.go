@@ -16,7 +16,7 @@ var Parameters = engine.Parameters{
 	engine.FrequencyPenalty: {Fidelity: engine.Compensated, Meaning: "output",
 		Note: "by a bias: exact, but with a repetition_penalty, which scales the engine's part and not the bias"},
 	engine.Seed: {Meaning: "SGLang's generator",
-		Note: "only with --enable-deterministic-inference, which keys the noise by position: the same answer"},
+		Note: "with --enable-deterministic-inference, which keys the noise by position; without it a seed has no effect"},
 	engine.MinTokens: {Note: "not with --skip-tokenizer-init"},
 	engine.IgnoreEOS: {Meaning: "end ids are written"},
 	engine.Priority:  {Note: "only with --enable-priority-scheduling"},
@@ -28,8 +28,12 @@ func parametersOf(s *settings) engine.Parameters {
 	without := func(name engine.Parameter, note string) {
 		p[name] = engine.Support{Fidelity: engine.Unsupported, Note: note}
 	}
-	if !s.deterministic {
-		without(engine.Seed, "the server was started without --enable-deterministic-inference")
+	switch {
+	case s.noSeeds:
+		without(engine.Seed, "the server is too old to have one")
+	case !s.deterministic: // a seed is a wish, as OpenAI has it, and many clients always send one
+		p[engine.Seed] = engine.Support{Fidelity: engine.Redrawn, Meaning: Parameters[engine.Seed].Meaning,
+			Note: "without effect: the server was started without --enable-deterministic-inference"}
 	}
 	if !s.priorities {
 		without(engine.Priority, "the server was started without --enable-priority-scheduling")

@@ -13,7 +13,8 @@ import (
 type settings struct {
 	contextLength int             // of a request, in tokens; 0 = unknown
 	adapters      map[string]bool // the LoRA adapters by name
-	deterministic bool            // it honours seeds
+	noSeeds       bool            // it does not know them
+	deterministic bool            // it honours them
 	priorities    bool            // it honours priorities,
 	lowFirst      bool            // and serves the lower ones earlier
 	noTokenizer   bool
@@ -38,7 +39,7 @@ type serverInfo struct {
 	SkipTokenizer   bool   `json:"skip_tokenizer_init"`
 	Incremental     *bool  `json:"incremental_streaming_output"`
 	StreamOutput    *bool  `json:"stream_output"` // the same in older versions
-	Deterministic   bool   `json:"enable_deterministic_inference"`
+	Deterministic   *bool  `json:"enable_deterministic_inference"`
 	Priorities      bool   `json:"enable_priority_scheduling"`
 	LowFirst        bool   `json:"schedule_low_priority_values_first"`
 	MaxInputLength  int    `json:"max_req_input_len"` // the first that is refused
@@ -93,7 +94,7 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 		return engine.Info{}, err
 	}
 
-	s := settings{deterministic: server.Deterministic, priorities: server.Priorities, lowFirst: server.LowFirst, noTokenizer: server.SkipTokenizer, form: server.form()}
+	s := settings{noSeeds: server.Deterministic == nil, deterministic: server.Deterministic != nil && *server.Deterministic, priorities: server.Priorities, lowFirst: server.LowFirst, noTokenizer: server.SkipTokenizer, form: server.form()}
 	info := engine.Info{Version: server.Version}
 	path := firstOf(model.TokenizerPath, server.TokenizerPath, model.ModelPath, server.ModelPath, list.Data[0].Root)
 	for _, m := range list.Data {
@@ -120,7 +121,7 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 }
 
 func (s *settings) equal(other *settings) bool {
-	return s.contextLength == other.contextLength && maps.Equal(s.adapters, other.adapters) && s.deterministic == other.deterministic &&
+	return s.contextLength == other.contextLength && maps.Equal(s.adapters, other.adapters) && s.noSeeds == other.noSeeds && s.deterministic == other.deterministic &&
 		s.priorities == other.priorities && s.lowFirst == other.lowFirst && s.noTokenizer == other.noTokenizer && s.form == other.form
 }
 

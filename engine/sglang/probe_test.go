@@ -86,6 +86,7 @@ func TestProbeFindsWhatTheServerCanDo(t *testing.T) {
 		low              bool
 	}{
 		"nothing":         {``, "seed", cumulative, false},
+		"other draws":     {`"enable_deterministic_inference":false`, "min_tokens", cumulative, false},
 		"deterministic":   {`"enable_deterministic_inference":true`, "min_tokens", cumulative, false},
 		"with tokenizer":  {`"enable_deterministic_inference":true,"skip_tokenizer_init":false`, "priority", cumulative, false},
 		"with priorities": {`"enable_deterministic_inference":true,"skip_tokenizer_init":false,"enable_priority_scheduling":true,"schedule_low_priority_values_first":true,"incremental_streaming_output":true`, "", incremental, true},
