@@ -10,16 +10,21 @@ import (
 // alive reports whether a kept connection can bear another request: the worker
 // has not closed it meanwhile, and has sent nothing that nobody asked for. Where
 // this cannot be found out it is assumed; then the request fails at once and is
-// sent again, see Post.
+// sent again, see ask.
 func alive(c *connection) bool {
 	if s, ok := c.raw.(syscall.Conn); ok {
 		raw, err := s.SyscallConn()
-		return err == nil && silent(raw)
+		if err != nil || !silent(raw) {
+			return false
+		}
+		if c.Conn == c.raw {
+			return true
+		}
 	}
-	// A connection that is no socket: a read that may not wait.
-	c.raw.SetReadDeadline(time.Unix(1, 0))
+	// What TLS has read already is not in the socket any more; and what is no socket
+	// cannot be asked otherwise: a read that may not wait.
+	c.SetReadDeadline(time.Unix(1, 0))
 	var b [1]byte
-	n, err := c.raw.Read(b[:])
-	c.raw.SetReadDeadline(time.Time{})
-	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
+	n, err := c.Read(b[:])
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil
 }

@@ -31,30 +31,40 @@ var headBuffers = sync.Pool{New: func() any { return new([headBufferBytes]byte) 
 // readHead reads the answer up to its body. What came behind is in r.early.
 func (r *Response) readHead() error {
 	lent := headBuffers.Get().(*[headBufferBytes]byte)
-	buf, end, used := lent[:], 0, 0
-	for {
+	r.lent = lent
+	err := r.readHeadInto(lent[:])
+	if err != nil {
+		r.giveBack()
+	}
+	return r.shown(err)
+}
+
+func (r *Response) readHeadInto(buf []byte) error {
+	for end, used := 0, 0; ; {
+		if begun := min(end-used, len(httpVersion)); string(buf[used:used+begun]) != httpVersion[:begun] {
+			return &malformed{"HTTP response", string(buf[used:end])} // whatever speaks there may wait for us now
+		}
 		size := headSize(buf[used:end])
 		if used+size > maxHeaderBytes || size == 0 && end > maxHeaderBytes {
-			headBuffers.Put(lent)
 			return errHeaderTooLong
 		}
 		if size > 0 {
 			h, err := parseHead(string(buf[used : used+size]))
 			used += size
-			if err == nil && h.informational() {
+			if err != nil {
+				return err
+			}
+			if h.informational() {
 				continue // of which there may be several
 			}
-			if err == nil {
-				err = r.take(h)
+			if r.early = buf[used:end]; len(buf) > headBufferBytes {
+				r.early = bytes.Clone(r.early) // for what is most often little
 			}
-			err = r.shown(err)
-			if r.early = buf[used:end]; err != nil || len(r.early) == 0 || len(buf) > headBufferBytes {
-				headBuffers.Put(lent)
-				r.early = bytes.Clone(r.early)
-			} else {
-				r.lent = lent
+			if len(r.early) == 0 || len(buf) > headBufferBytes {
+				headBuffers.Put(r.lent)
+				r.lent = nil
 			}
-			return err
+			return r.take(h)
 		}
 		if end == len(buf) {
 			buf = append(make([]byte, 0, maxHeaderBytes+headBufferBytes), buf...)
@@ -63,12 +73,7 @@ func (r *Response) readHead() error {
 		n, err := r.conn.Read(buf[end:])
 		end += n
 		r.answered = r.answered || n > 0
-		if begun := min(end-used, len(httpVersion)); string(buf[used:used+begun]) != httpVersion[:begun] {
-			headBuffers.Put(lent) // whatever speaks there may wait for us now
-			return r.shown(&malformed{"HTTP response", string(buf[used:end])})
-		}
 		if err != nil && n == 0 {
-			headBuffers.Put(lent)
 			if err == io.EOF && end > used {
 				err = io.ErrUnexpectedEOF
 			}

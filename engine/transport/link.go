@@ -130,19 +130,35 @@ func (l *Link) URL() string { return l.base }
 func (l *Link) Close() { l.idle.closeAll() }
 
 // Post sends a JSON body to path and returns the answer as soon as its headers
-// are there, whatever its status. The caller ends it with Finish or Abort.
+// are there, whatever its status. The caller ends it with Finish or Abort, and
+// leaves body alone until then: an answer may come before all of it is sent.
 //
 // If a kept connection turns out to be dead before a byte of the answer, the
 // request is sent once more on a fresh one. The error is an *engine.Error.
 func (l *Link) Post(ctx context.Context, path, requestID string, body []byte) (*Response, error) {
-	fields := [...]string{"Content-Type", "application/json", "X-Request-Id", requestID}
+	return l.ask(ctx, http.MethodPost, path, body, "Content-Type", "application/json", "X-Request-Id", requestID)
+}
+
+// Get returns the body of a small document, such as the answer to a probe. An
+// answer other than 200 is an error as StatusError makes it. A dead kept connection
+// is no more to it than to Post.
+func (l *Link) Get(ctx context.Context, path string) ([]byte, error) {
+	resp, err := l.ask(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return resp.document("GET " + path)
+}
+
+// ask sends a request, and once more if a kept connection was dead.
+func (l *Link) ask(ctx context.Context, method, path string, body []byte, fields ...string) (*Response, error) {
 	sent := time.Now()
-	resp, err := l.send(ctx, false, http.MethodPost, path, body, fields[:]...)
+	resp, err := l.send(ctx, false, method, path, body, fields)
 	var lost *lostError
 	if err == nil || !errors.As(err, &lost) || !lost.stale || time.Since(sent) > staleWindow {
 		return resp, err
 	}
-	again, err2 := l.send(ctx, true, http.MethodPost, path, body, fields[:]...)
+	again, err2 := l.send(ctx, true, method, path, body, fields)
 	if e := engine.AsError(err2); err2 != nil && (e.Kind == engine.CannotConnect || e.Kind == engine.ConnectionTimeout) {
 		// Nobody can tell any more whether the request was running when the
 		// first connection died. Saying that it was is the careful answer: a
@@ -150,16 +166,6 @@ func (l *Link) Post(ctx context.Context, path, requestID string, body []byte) (*
 		return nil, l.wrap(engine.Disconnected, errors.Join(lost, e.Err))
 	}
 	return again, err2
-}
-
-// Get returns the body of a small document, such as the answer to a probe. An
-// answer other than 200 is an error as StatusError makes it.
-func (l *Link) Get(ctx context.Context, path string) ([]byte, error) {
-	resp, err := l.send(ctx, false, http.MethodGet, path, nil)
-	if err != nil {
-		return nil, err
-	}
-	return resp.document("GET " + path)
 }
 
 // Call posts v as JSON and returns the body of a small document, as Get does.
@@ -205,7 +211,7 @@ func (l *Link) bearer() string {
 
 // send makes one round trip, on a fresh connection if that is asked for, and
 // classifies its failure.
-func (l *Link) send(ctx context.Context, fresh bool, method, path string, body []byte, fields ...string) (*Response, error) {
+func (l *Link) send(ctx context.Context, fresh bool, method, path string, body []byte, fields []string) (*Response, error) {
 	if err := engine.CauseOf(ctx); err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type Response struct {
 	stop   func() bool     // ends the watch over the caller's context
 
 	written  chan struct{} // closed when the request is sent, if that has a goroutine
-	writeErr error
+	writeErr error         // of that; read by sent
 }
 
 // Read reads the body. ReadError judges its errors.
@@ -117,7 +117,7 @@ func (r *Response) giveBack() {
 // whatever the caller does with the answer, or it is closed.
 func (r *Response) end(clean bool) {
 	r.eof = true
-	if clean && r.keep && r.sent() && r.unwatch() && r.conn.SetReadDeadline(time.Time{}) == nil {
+	if whole, _ := r.sent(); whole && clean && r.keep && r.unwatch() && r.conn.SetReadDeadline(time.Time{}) == nil {
 		r.link.idle.put(r.conn)
 		r.conn = nil
 		return
@@ -125,16 +125,16 @@ func (r *Response) end(clean bool) {
 	r.close()
 }
 
-// sent reports whether all of the request was.
-func (r *Response) sent() bool {
+// sent reports whether all of the request was. The error is why it will not be.
+func (r *Response) sent() (bool, error) {
 	if r.written != nil {
 		select {
 		case <-r.written:
 		default:
-			return false
+			return false, nil // it goes on, and writeErr is not ours to read
 		}
 	}
-	return r.writeErr == nil
+	return r.writeErr == nil, r.writeErr
 }
 
 // unwatch ends all that could close the connection, and reports whether nothing
@@ -232,8 +232,8 @@ func (l *Link) connectError(err error) *engine.Error {
 
 // headError judges an answer that did not begin.
 func (r *Response) headError(err error) *engine.Error {
-	if r.sent(); r.writeErr != nil {
-		err = fmt.Errorf("%w, after %w", err, r.writeErr)
+	if _, writeErr := r.sent(); writeErr != nil {
+		err = fmt.Errorf("%w, after %w", err, writeErr)
 	}
 	if r.answered && !isLoss(err) {
 		return r.link.wrap(engine.ProtocolError, err)
