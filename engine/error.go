@@ -110,6 +110,13 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// IsLoss reports whether the failure may be the death of a worker at the hands of
+// the request that ran there. A connection that was refused from the start is none,
+// and neither is the 503 of an engine that was dead before the request came.
+func (e *Error) IsLoss() bool {
+	return e != nil && (e.Kind == Disconnected || e.Kind == EngineShutdown && e.Status != 503)
+}
+
 // ErrExhausted is in the chain of the error of a request that could not be sent
 // because this process or machine is at a limit of its own: descriptors, ports,
 // memory. The request has not reached the worker, and the worker is not to blame.

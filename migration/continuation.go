@@ -186,17 +186,11 @@ func (c *continuation) callsForMove(kind engine.Kind) bool {
 	return false
 }
 
-// lost reports whether a failure may be the death of a worker at the request's
-// hands. A connection that was refused from the start is none.
-func lost(kind engine.Kind) bool {
-	return kind == engine.Disconnected || kind == engine.EngineShutdown
-}
-
 // poisonous reports whether err is the second death in a row, without a token
 // between them, for which no other request can be blamed: a third worker is not
 // risked.
 func (c *continuation) poisonous(err *engine.Error) bool {
-	return len(c.suspects) > 0 && c.delivered == 0 && lost(err.Kind) && err.Culprit
+	return len(c.suspects) > 0 && c.delivered == 0 && err.IsLoss() && err.Culprit
 }
 
 // suspected reports whether err says that no worker was found on which a request
@@ -207,10 +201,10 @@ func (c *continuation) suspected(err *engine.Error) bool {
 
 // failed takes note of the worker that failed, before next.
 func (c *continuation) failed(err *engine.Error) {
-	if !lost(err.Kind) || c.delivered > 0 {
+	if !err.IsLoss() || c.delivered > 0 {
 		c.suspects = nil
 	}
-	c.cautious = lost(err.Kind) && c.delivered == 0 && err.Shared
+	c.cautious = err.IsLoss() && c.delivered == 0 && err.Shared
 	switch {
 	case err.Kind == engine.Drained:
 		c.drained = err.WorkerID
@@ -220,7 +214,7 @@ func (c *continuation) failed(err *engine.Error) {
 	if err.WorkerID == "" {
 		return
 	}
-	if lost(err.Kind) {
+	if err.IsLoss() {
 		c.suspects = append(c.suspects, err.WorkerID)
 	}
 	if !slices.Contains(c.avoid, err.WorkerID) {

@@ -203,7 +203,7 @@ func (r *Router) end(a *attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w, failure, now := a.w, a.failure, time.Now()
-	if lost(failure) {
+	if failure.IsLoss() {
 		a.noteLoss(now)
 	}
 	a.settled()

@@ -47,12 +47,6 @@ type loss struct {
 	ended, unproven int
 }
 
-// lost reports whether a failure may be the death of a worker at the hands of a
-// request that ran there.
-func lost(e *engine.Error) bool {
-	return e != nil && (e.Kind == engine.Disconnected || e.Kind == engine.EngineShutdown)
-}
-
 // patience returns until when a cautious request waits for the others.
 func (c *call) patience() time.Time {
 	if len(c.req.Suspects) > 1 {

@@ -16,7 +16,7 @@ const goneTimeout = 500 * time.Millisecond
 // suspicious reports whether the failure of a may be one more death that its
 // request brought about.
 func (a *attempt) suspicious() bool {
-	return lost(a.failure) && a.tokens == 0 && len(a.req.Suspects) > 0
+	return a.failure.IsLoss() && a.tokens == 0 && len(a.req.Suspects) > 0
 }
 
 // gone reports whether the worker of a is dead, and all of its request's
