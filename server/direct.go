@@ -72,7 +72,7 @@ func (d *direct) WriteHeader(status int) {
 	d.conn = conn
 	if n := buffered.Reader.Buffered(); n > 0 {
 		early, _ := buffered.Reader.Peek(n)
-		d.next = bytes.Clone(early)
+		d.next = bytes.Clone(bytes.TrimLeft(early, "\r\n")) // see watch
 	}
 	var head bytes.Buffer
 	head.WriteString("HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) + "\r\n")
@@ -94,10 +94,12 @@ func (d *direct) WriteHeader(status int) {
 // Write makes a chunk of p.
 func (d *direct) Write(p []byte) (int, error) {
 	switch {
-	case d.w != nil:
-		return d.w.Write(p)
 	case d.err != nil:
 		return 0, d.err
+	case d.w != nil:
+		return d.w.Write(p)
+	case len(p) == 0:
+		return 0, nil // as a chunk it would be the last one
 	}
 	if d.pending == nil {
 		d.pending = chunkBuffers.Get().(*[]byte)
@@ -132,11 +134,19 @@ func (d *direct) SetWriteDeadline(t time.Time) error {
 	return d.conn.SetWriteDeadline(t)
 }
 
+// maxStrayLineEnds are passed over between a request's body and the next request:
+// some clients send a line end that no length counts, RFC 9112 section 2.2. net/http
+// does it too, but only while the connection is its own.
+const maxStrayLineEnds = 4
+
 // watch waits for the client to leave, or to send its next request early. When the
 // answer is over it goes on to wait for that.
 func (d *direct) watch() {
 	var b [1]byte
 	n, err := d.conn.Read(b[:])
+	for skipped := 1; n > 0 && (b[0] == '\r' || b[0] == '\n') && skipped <= maxStrayLineEnds; skipped++ {
+		n, err = d.conn.Read(b[:])
+	}
 	d.mu.Lock()
 	lost := d.lost
 	if n > 0 {
@@ -207,6 +217,15 @@ func (c *begunConn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return c.Conn.Read(p)
+}
+
+// CloseWrite lets net/http end a connection on which more is on its way in such a
+// manner that the client can still read the answer.
+func (c *begunConn) CloseWrite() error {
+	if conn, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return conn.CloseWrite()
+	}
+	return nil
 }
 
 // A single is a listener to which one connection has come.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,17 +183,32 @@ func (c *call) stayDirect(ctx context.Context, d *direct, r *http.Request, over 
 	streamStack(0)
 	defer func() {
 		v := recover()
-		c.end() // before the client can know that the answer is over
 		if d.conn == nil {
-			over <- v
+			c.end()
+			over <- afar(v, d.err)
 			return
 		}
 		if v != nil && v != http.ErrAbortHandler {
 			c.server.logPanic(c.ids, v)
 		}
+		c.server.running.beginLast()
+		c.end() // before the client can know that the answer is over
 		d.finish(v == nil)
+		c.server.running.endLast()
 	}()
 	c.answer(ctx, d, r)
+}
+
+// afar is what a handler is to panic with after a goroutine of its own has ended
+// with v, without a connection; err is why it could not take it.
+func afar(v any, err error) any {
+	switch {
+	case v == http.ErrAbortHandler || v == nil && err != nil:
+		return http.ErrAbortHandler
+	case v == nil:
+		return nil
+	}
+	return &panicAfar{value: v, stack: debug.Stack()}
 }
 
 // prepare makes choices of the body. A panic is refused here, so that it is

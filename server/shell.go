@@ -81,14 +81,23 @@ func (s *Server) recovering(next http.Handler) http.Handler {
 // logPanic tells where it happened. The value itself is shown only if the
 // runtime made it: any other may hold a piece of a prompt.
 func (s *Server) logPanic(ids requestIDs, v any) {
+	stack := debug.Stack()
+	if p, ok := v.(*panicAfar); ok {
+		v, stack = p.value, p.stack
+	}
 	what := fmt.Sprintf("%T", v)
 	if e, ok := v.(runtime.Error); ok {
 		what = e.Error()
 	}
-	stack := debug.Stack()
 	s.log.Error("panic in a request",
 		slog.String("request_id", ids.own), slog.String("panic", what),
 		slog.String("stack", string(stack[:min(len(stack), maxStackBytesLogged)])))
+}
+
+// A panicAfar is a panic that happened on another goroutine.
+type panicAfar struct {
+	value any
+	stack []byte
 }
 
 // isVisible reports whether s is visible ASCII, without blanks.

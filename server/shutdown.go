@@ -49,9 +49,10 @@ type running struct {
 	mu       sync.Mutex // guards what follows
 	calls    map[*call]struct{}
 	admitted int // of these, those that count against the limit
+	last     int // answers that are over but for the end of their body, whose calls have gone
 	stopping bool
 	refusing bool
-	idle     chan struct{} // closed when calls is empty; nil: nobody waits
+	idle     chan struct{} // closed when there is none of either; nil: nobody waits
 }
 
 // add takes c in, or says why not.
@@ -94,7 +95,27 @@ func (r *running) remove(c *call) {
 	if c.admitted {
 		r.admitted--
 	}
-	if len(r.calls) == 0 && r.idle != nil {
+	r.tellIdle()
+}
+
+// beginLast and endLast surround the last write of an answer outside net/http: the
+// process must not end before it, and the request is over already.
+func (r *running) beginLast() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+}
+
+func (r *running) endLast() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last--
+	r.tellIdle()
+}
+
+// tellIdle is called with the lock held, whenever something has gone.
+func (r *running) tellIdle() {
+	if r.idle != nil && len(r.calls) == 0 && r.last == 0 {
 		close(r.idle)
 		r.idle = nil
 	}
@@ -122,7 +143,7 @@ func (r *running) count() int {
 // wait returns true when nothing runs, false when ctx ended before.
 func (r *running) wait(ctx context.Context) bool {
 	r.mu.Lock()
-	if len(r.calls) == 0 {
+	if len(r.calls) == 0 && r.last == 0 {
 		r.mu.Unlock()
 		return true
 	}
