@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"baton/engine"
 	"baton/model"
@@ -17,6 +20,8 @@ const (
 	// maxModels bounds what all workers can add to them, those that are gone too:
 	// the counters of a model stay until the process ends.
 	maxModels = 10_000
+	// maxNameBytes bounds a name that a worker gives, which may be the path of a file.
+	maxNameBytes = 1024
 )
 
 // A foundModel is one model of a worker with what the frontend knows of it.
@@ -47,6 +52,10 @@ func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundMode
 			if adapters++; adapters > maxAdaptersPerWorker {
 				continue
 			}
+		}
+		if !isName(m.ID) || m.Parent != "" && !isName(m.Parent) {
+			left = append(left, fmt.Errorf("a model of the worker has a name that cannot be one: %d bytes, of which there may be 1 to %d, or with something in it that cannot be printed", len(m.ID), maxNameBytes))
+			continue
 		}
 		f, err := a.resolveOne(workerID, kind, m, models)
 		if err == nil {
@@ -81,6 +90,12 @@ func (a *attacher) resolve(workerID, kind string, info engine.Info) ([]foundMode
 		return nil, nil, fmt.Errorf("the worker serves no model")
 	}
 	return found, leftOut(left...), nil
+}
+
+// isName reports whether a worker's name for a model can be shown to people and be a
+// label of metrics.
+func isName(s string) bool {
+	return s != "" && len(s) <= maxNameBytes && utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) })
 }
 
 // resolveOne finds one model among all of its worker.

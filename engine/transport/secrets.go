@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // maxSentKeys bounds the keys that are remembered. A key file may change while
@@ -33,10 +34,30 @@ func (l *Link) blot(text string) string {
 	return text
 }
 
-// blotError is err with blot's text. It is still what it was.
+// maxSaidBytes bounds what an error repeats of a worker's words.
+const maxSaidBytes = 1000
+
+// plain makes a worker's words fit to be shown: one line of bounded length, with
+// nothing in it that a terminal would obey.
+func plain(text string) string {
+	if len(text) > maxSaidBytes {
+		text = strings.ToValidUTF8(text[:maxSaidBytes], "") + "…"
+	}
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == '\n' || c == '\t' || c == '\r':
+			return ' '
+		case !unicode.IsPrint(c):
+			return unicode.ReplacementChar
+		}
+		return c
+	}, text)
+}
+
+// blotError is err with blot's text, made plain. It is still what it was.
 func (l *Link) blotError(err error) error {
 	text := err.Error()
-	if clean := l.blot(text); clean != text {
+	if clean := plain(l.blot(text)); clean != text {
 		return &blottedError{clean, err}
 	}
 	return err

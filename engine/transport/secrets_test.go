@@ -63,3 +63,24 @@ func TestErrorsHoldNoKey(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 }
+
+// A worker's words are bounded, and cannot play with a terminal.
+func TestWordsOfWorkersArePlain(t *testing.T) {
+	l, err := transport.New(transport.Options{URL: "http://w:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for said, want := range map[string]string{
+		"all is well":                    "all is well",
+		"two\nlines\tand \x1b[31mcolour": "two lines and \ufffd[31mcolour",
+		"\u202eback":                     "\ufffdback",
+		"broken \xff":                    "broken \ufffd",
+		strings.Repeat("ä", 5000):        strings.Repeat("ä", 500) + "…",
+		"x" + strings.Repeat("ä", 5000):  "x" + strings.Repeat("ä", 499) + "…",
+	} {
+		e := l.Error(engine.EngineError, "%s", said)
+		if got := e.Err.Error(); got != want {
+			t.Errorf("%.40q became %.80q (%d bytes)", said, got, len(got))
+		}
+	}
+}
