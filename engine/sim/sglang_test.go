@@ -249,9 +249,10 @@ func TestSGLangAbortsByPrefix(t *testing.T) {
 		}
 		answers := map[string]chan string{}
 		for _, id := range []string{"r-1", "r-12", "r-2"} {
-			answers[id] = make(chan string, 1)
+			answer := make(chan string, 1)
+			answers[id] = answer
 			go func() {
-				answers[id] <- send("/generate", jsonObject{"rid": id, "input_ids": ids(3), "stream": true, "sampling_params": jsonObject{"max_new_tokens": 9}})
+				answer <- send("/generate", jsonObject{"rid": id, "input_ids": ids(3), "stream": true, "sampling_params": jsonObject{"max_new_tokens": 9}})
 			}()
 		}
 		time.Sleep(3500 * time.Millisecond)
