@@ -64,6 +64,10 @@ type Config struct {
 	// comes; negative = end ids never come.
 	MeanLength int
 
+	// Say, if set, is what every answer is, whatever the prompt: its tokens and then
+	// an end id. A prompt that ends with the beginning of it is continued there.
+	Say string
+
 	// Prefill is the time before the first token, Gap the time before each other.
 	Prefill, Gap time.Duration
 	// Deltas are the numbers of ids of successive deltas, used in turn; 0 is an

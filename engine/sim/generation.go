@@ -26,6 +26,7 @@ type generation struct {
 	deaf    bool   // nothing but the budget ends it: what SGLang makes of ignore_eos
 	begun   []byte // the bytes of an unfinished character at the end
 	grammar grammar
+	script  []engine.TokenID // what is to be said yet, an end id last; nil = the hash decides
 }
 
 // biasLimit is the logit_bias that bans or forces an id; smaller ones are
@@ -46,6 +47,9 @@ func newGeneration(config *Config, prompt []engine.TokenID, sampling engine.Samp
 	for _, id := range prompt {
 		g.push(id)
 	}
+	if config.Say != "" {
+		g.script = restOf(scriptOf(config), prompt)
+	}
 	return g
 }
 
@@ -61,6 +65,26 @@ func (g *generation) next() (engine.TokenID, engine.FinishReason) {
 		return id, engine.FinishLength
 	}
 	return id, ""
+}
+
+// scriptOf is what Config.Say makes the model generate.
+func scriptOf(config *Config) []engine.TokenID {
+	script := Tokenize(config.Say)
+	if len(config.EOS) > 0 {
+		script = append(script, config.EOS[0])
+	}
+	return script
+}
+
+// restOf returns what of script is left behind a prompt that may end with its
+// beginning: the longest such beginning counts.
+func restOf(script, prompt []engine.TokenID) []engine.TokenID {
+	for n := min(len(script), len(prompt)); n > 0; n-- {
+		if slices.Equal(prompt[len(prompt)-n:], script[:n]) {
+			return script[n:]
+		}
+	}
+	return script
 }
 
 // ends reports whether id, the last one, ends the generation: the worker's own
@@ -114,6 +138,11 @@ const maxRedraws = 64
 
 // choose draws the next id, masked ones excepted.
 func (g *generation) choose() engine.TokenID {
+	if len(g.script) > 0 {
+		id := g.script[0]
+		g.script = g.script[1:]
+		return id
+	}
 	d := g.draw()
 	if len(g.forced) > 0 {
 		return g.forced[d.below(len(g.forced))]

@@ -258,3 +258,25 @@ func TestLogprobsAreFinite(t *testing.T) {
 		}
 	}
 }
+
+// What a worker is told to say is said on wherever the answer was cut, also behind
+// a prompt that ends as the text begins.
+func TestSay(t *testing.T) {
+	const say = "<think>a a a b</think>\na a <tool_call>{\"x\": \"ü😂\"}</tool_call>"
+	for _, before := range [][]engine.TokenID{prompt, slices.Concat(prompt, Tokenize("<thi"))} {
+		config := Config{Say: say}
+		req := request(before, 200)
+		whole, finish := Reference(config, req)
+		if got := Detokenize(whole); finish != engine.FinishStop || !strings.HasSuffix(say+"<|im_end|>", got) || len(got) < len(say)-len("<thi") {
+			t.Fatalf("%q, %s", got, finish)
+		}
+		for cut := 1; cut < len(whole); cut++ {
+			rest := *req
+			rest.TokenIDs = slices.Concat(before, whole[:cut])
+			rest.Carried = cut
+			if ids, f := Reference(config, &rest); !slices.Equal(ids, whole[cut:]) || f != finish {
+				t.Fatalf("cut at %d goes on with %q", cut, Detokenize(ids))
+			}
+		}
+	}
+}
