@@ -16,7 +16,10 @@ type Request struct {
 
 	Stop        []string // stop strings; matched here, never sent to a worker; bounded by the preprocessor
 	IncludeStop bool     // the matched stop string (or end token) is part of the text
-	SkipSpecial bool     // special tokens have no text
+	SkipSpecial bool     // special tokens have no text, but for those of KeepSpecial
+	// KeepSpecial are special tokens that have text nevertheless, because somebody
+	// reads the text who waits for them: the markers of a tool call, say.
+	KeepSpecial []engine.TokenID
 }
 
 // A Delta is what one step added to the text of a choice. Its slices are valid

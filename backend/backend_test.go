@@ -244,6 +244,25 @@ func TestEverySplitGivesTheSame(t *testing.T) {
 	}
 }
 
+// Special tokens that somebody waits for have their text and its logprobs, the
+// others still have none, wherever the answer is cut into deltas.
+func TestKeptSpecialTokens(t *testing.T) {
+	ids := idsOf(t, byteLevel, "<|user|>", "a", "Ã", "<|end|>", "©", "<|user|>", "b", "<|end|>")
+	for n := 1; n <= len(ids); n++ {
+		req := request(byteLevel)
+		req.KeepSpecial = idsOf(t, byteLevel, "<|user|>")
+		req.Tokens.Stop.EOS = idsOf(t, byteLevel, "<|end|>")
+		got := run(t, req, &worker{deltas: split(ids, engine.FinishStop, n)})
+		if got.text != "<|user|>aé<|user|>b" || got.logprobs != "<|user|>|a|\xc3|<|end|>|\xa9|<|user|>|b|" {
+			t.Errorf("%d at once: %q, %q", n, got.text, got.logprobs)
+		}
+	}
+	req := request(byteLevel)
+	if got := run(t, req, &worker{deltas: split(ids, engine.FinishLength)}); got.text != "aéb" {
+		t.Errorf("%q", got.text)
+	}
+}
+
 func TestStopString(t *testing.T) {
 	for _, include := range []bool{false, true} {
 		req := request(byteLevel, "never", "bc")

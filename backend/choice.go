@@ -39,7 +39,7 @@ type choice struct {
 
 func newChoice(req *Request) *choice {
 	c := &choice{
-		decoder: *req.Tokenizer.NewDecoder(req.SkipSpecial),
+		decoder: *req.Tokenizer.NewDecoder(req.SkipSpecial && len(req.KeepSpecial) == 0),
 		endID:   -1,
 		scored:  req.Tokens.Output.Logprobs,
 		req:     req,
@@ -103,11 +103,19 @@ func (c *choice) forget() {
 // strings in it.
 func (c *choice) decode(id engine.TokenID) {
 	from := len(c.text)
-	c.text = c.decoder.Append(c.text, id)
+	if !c.req.hides(id) {
+		c.text = c.decoder.Append(c.text, id)
+	}
 	if c.scored {
 		c.logprobs.decoded(c.base+from, c.base+len(c.text), false)
 	}
 	c.match(from)
+}
+
+// hides reports whether id is a special token whose text is not shown. Where no
+// special token is kept the decoder knows it by itself.
+func (r *Request) hides(id engine.TokenID) bool {
+	return len(r.KeepSpecial) > 0 && r.SkipSpecial && r.Tokenizer.IsSpecial(id) && !slices.Contains(r.KeepSpecial, id)
 }
 
 // decodeEndID decodes an id that could have been the last one: more ids came, as

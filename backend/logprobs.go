@@ -1,6 +1,10 @@
 package backend
 
-import "baton/engine"
+import (
+	"slices"
+
+	"baton/engine"
+)
 
 // logprobs is the queue of logprobs whose tokens' text is not out yet. An entry
 // leaves it with the last byte of its token's text, so that what the client has
@@ -24,7 +28,7 @@ type logprobEntry struct {
 func (q *logprobs) add(req *Request, l *engine.TokenLogprob) {
 	t := req.Tokenizer
 	e := logprobEntry{Logprob: Logprob{Token: t.Bytes(l.ID), Logprob: l.Logprob}}
-	e.textless = len(e.Token) == 0 || req.SkipSpecial && t.IsSpecial(l.ID)
+	e.textless = len(e.Token) == 0 || req.SkipSpecial && t.IsSpecial(l.ID) && !slices.Contains(req.KeepSpecial, l.ID)
 	if n := len(q.spare); n > 0 {
 		e.Top, q.spare = q.spare[n-1][:0], q.spare[:n-1]
 	}
