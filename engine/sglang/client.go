@@ -115,7 +115,7 @@ func (c *Client) start(ctx context.Context, req *engine.Request, s *settings) (*
 		return nil, err
 	}
 	if resp.Status != http.StatusOK {
-		return nil, statusError(resp)
+		return nil, statusError(c.link, resp)
 	}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		resp.Abort()

@@ -1,6 +1,7 @@
 package sglang
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -18,7 +19,6 @@ var ownLimits = []string{
 	"LoRA adapter", // it was there at the last probe
 	"--enable-lora",
 	"unknown field",
-	"Duplicate request ID detected", // of another frontend
 }
 
 // What older servers say in an error event that has no code, where the request is
@@ -36,8 +36,23 @@ var requestFaults = []string{
 // refusal judges what the server says before the first token, with the code of an
 // error event or of an abort.
 func refusal(link *transport.Link, c transport.Complaint) *engine.Error {
-	err := link.Refusal(c.Code, c)
-	err.Elsewhere = err.Kind == engine.InvalidRequest && says(c, ownLimits)
+	return judge(link, link.Refusal(c.Code, c), c)
+}
+
+// sentTwice is what the server says of an id that it knows. Ids are not used twice, but
+// a request whose connection was lost before a byte of the answer is sent again.
+const sentTwice = "Duplicate request ID detected"
+
+// judge looks at what the server says with a refusal.
+func judge(link *transport.Link, err *engine.Error, c transport.Complaint) *engine.Error {
+	if err.Kind != engine.InvalidRequest {
+		return err
+	}
+	if strings.Contains(c.Message, sentTwice) {
+		return &engine.Error{Kind: engine.Disconnected, WorkerID: link.WorkerID(), Status: err.Status,
+			Err: errors.New("the connection was lost, and the server is still at the request: " + sentTwice)}
+	}
+	err.Elsewhere = says(c, ownLimits)
 	return err
 }
 
@@ -51,10 +66,9 @@ func says(c transport.Complaint, any []string) bool {
 }
 
 // statusError reads a refusal before the stream.
-func statusError(resp *transport.Response) *engine.Error {
+func statusError(link *transport.Link, resp *transport.Response) *engine.Error {
 	err, complaint := resp.StatusErrorComplaint()
-	err.Elsewhere = err.Kind == engine.InvalidRequest && says(complaint, ownLimits)
-	return err
+	return judge(link, err, complaint)
 }
 
 // failure judges an error event, or the abort of a request that nobody here asked

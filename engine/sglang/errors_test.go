@@ -73,7 +73,7 @@ func TestWhatTheServerSays(t *testing.T) {
 		{400, "temperature must be a non-negative finite number, got -1.0.", engine.InvalidRequest, false},
 		{400, "Input length (2044 tokens) exceeds the maximum allowed length (2042 tokens). Use a shorter input or enable --allow-auto-truncate.", engine.InvalidRequest, true},
 		{400, "Request prompt exceeds the KV memory budget: input_len=2000.", engine.InvalidRequest, true},
-		{400, "Duplicate request ID detected: r-1", engine.InvalidRequest, true},
+		{400, "Duplicate request ID detected: r-1", engine.Disconnected, false},
 		{400, "Got LoRA adapter that has never been loaded: x\nAll loaded adapters: dict_keys([]).", engine.InvalidRequest, true},
 	} {
 		abort := func(tokens []engine.TokenID, total int) string {

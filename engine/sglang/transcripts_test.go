@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 		{File: "generate-bad-topk.sse", IDs: 4, Finish: length}, // 0, which this version takes
 		{File: "generate-abort-endpoint.sse", IDs: 27, Err: engine.EngineError},
 		{File: "generate-bad-temperature.sse", Err: engine.InvalidRequest},
-		{File: "generate-duplicate-rid.sse", Err: engine.InvalidRequest},
+		{File: "generate-duplicate-rid.sse", Err: engine.Disconnected},
 		{File: "generate-empty.sse", Err: engine.InvalidRequest},
 		{File: "generate-over-long.sse", Err: engine.InvalidRequest},
 		{File: "generate-prompt-plus-max-too-long.sse", Err: engine.InvalidRequest},
