@@ -14,15 +14,17 @@ const (
 
 // Where a chunked body is.
 const (
-	inSize        = iota // of a chunk, in hexadecimal digits
-	inExtension          // behind it
-	afterSize            // its CR was there
-	inData               //
-	afterData            // the CR is due
-	afterDataCR          // the LF is due
-	atTrailer            // at the beginning of a line of the trailer
-	inTrailer            // inside one
-	afterTrailers        // the last LF is due
+	inSize         = iota // of a chunk, in hexadecimal digits
+	inExtension           // behind it
+	afterSize             // its CR was there
+	inData                //
+	afterData             // the CR is due
+	afterDataCR           // the LF is due
+	atTrailer             // at the beginning of a line of the trailer
+	inTrailer             // in the name of one
+	inTrailerValue        // behind it
+	afterTrailer          // its CR was there
+	afterTrailers         // the last LF is due
 )
 
 const (
@@ -121,17 +123,29 @@ func (f *framing) mark(c byte) (done bool, err error) {
 			return false, errChunk
 		}
 		f.state, f.line = inSize, 0
-	case atTrailer:
-		switch f.state = inTrailer; c {
-		case '\r':
+	case atTrailer, inTrailer:
+		switch first := f.state == atTrailer; {
+		case inToken(c):
+			f.state = inTrailer
+		case c == ':' && !first:
+			f.state = inTrailerValue
+		case c == '\r' && first:
 			f.state = afterTrailers
+		default:
+			return false, fmt.Errorf("%w: invalid trailer", errChunk)
+		}
+	case inTrailerValue:
+		switch c {
+		case '\r':
+			f.state = afterTrailer
 		case '\n':
-			return true, nil
+			return false, fmt.Errorf("%w: invalid trailer", errChunk)
 		}
-	case inTrailer:
-		if c == '\n' {
-			f.state = atTrailer
+	case afterTrailer:
+		if c != '\n' {
+			return false, fmt.Errorf("%w: invalid trailer", errChunk)
 		}
+		f.state = atTrailer
 	case afterTrailers:
 		if c != '\n' {
 			return false, errChunk

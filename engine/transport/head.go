@@ -129,14 +129,14 @@ func parseHead(text string) (*head, error) {
 	for line, rest = cutLine(rest); line != ""; line, rest = cutLine(rest) {
 		if line[0] == ' ' || line[0] == '\t' { // a line that goes on with the one before
 			list := h.header[last]
-			if len(list) == 0 {
+			if len(list) == 0 || strings.ContainsAny(line, "\r\x00") {
 				return nil, &malformed{"header line", line}
 			}
 			list[len(list)-1] += " " + trim(line)
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !isToken(name) {
+		if !ok || !isToken(name) || strings.ContainsAny(value, "\r\x00") {
 			return nil, &malformed{"header line", line}
 		}
 		last = textproto.CanonicalMIMEHeaderKey(name)
@@ -179,12 +179,15 @@ func (r *Response) shown(err error) error {
 // isToken reports whether s can be the name of a header, by RFC 9110 section 5.6.2.
 func isToken(s string) bool {
 	for i := range len(s) {
-		c := s[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+		if !inToken(s[i]) {
 			return false
 		}
 	}
 	return s != ""
+}
+
+func inToken(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
 // take prepares r for the body that h announces, by RFC 9112 section 6.3.
@@ -198,12 +201,12 @@ func (r *Response) take(h *head) error {
 		return err
 	case h.status == http.StatusSwitchingProtocols:
 		return errors.New("the worker wants to switch protocols")
+	case len(coding) > 0 && h.minor >= 1 && (len(coding) != 1 || !strings.EqualFold(coding[0], "chunked")):
+		return &malformed{"Transfer-Encoding", strings.Join(coding, ", ")}
 	case h.status == http.StatusNoContent || h.status == http.StatusNotModified:
 		r.framing = framing{form: counted}
+		r.keep = r.keep && len(coding) == 0 // whoever announces a body may send one
 	case len(coding) > 0 && h.minor >= 1:
-		if len(coding) != 1 || !strings.EqualFold(coding[0], "chunked") {
-			return &malformed{"Transfer-Encoding", strings.Join(coding, ", ")}
-		}
 		r.framing = framing{form: chunked}
 		r.keep = r.keep && length < 0 // of two lengths one is a lie
 	case length >= 0:

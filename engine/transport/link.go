@@ -100,8 +100,9 @@ func New(opts Options) (*Link, error) {
 		if l.tls == nil {
 			l.tls = &tls.Config{}
 		}
-		l.tls.NextProtos = nil // HTTP/1.1 is what is spoken here
-		l.tls.ServerName = cmp.Or(l.tls.ServerName, u.Hostname())
+		l.tls.NextProtos = nil                       // HTTP/1.1 is what is spoken here
+		name, _, _ := strings.Cut(u.Hostname(), "%") // no certificate knows a zone
+		l.tls.ServerName = cmp.Or(l.tls.ServerName, name)
 	}
 	return l, nil
 }
