@@ -93,6 +93,40 @@ func TestGetOnAConnectionThatIsJustClosed(t *testing.T) {
 	}
 }
 
+// A 408 that says goodbye to an idle connection is no answer to the request that it
+// meets on its way; on a fresh connection it is one.
+func TestGoodbyeThatMeetsARequest(t *testing.T) {
+	link, made := scripted(t, func(n int64, conn *net.TCPConn, in *bufio.Reader) {
+		const goodbye = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+		if req, err := http.ReadRequest(in); err != nil || req.Body.Close() != nil {
+			return
+		}
+		if n == 4 {
+			io.WriteString(conn, goodbye)
+			return
+		}
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		if req, err := http.ReadRequest(in); err == nil && req.Body.Close() == nil {
+			io.WriteString(conn, goodbye)
+		}
+	})
+	for range 3 {
+		resp, err := link.Post(t.Context(), "/x", "id", []byte("{}"))
+		if err != nil || resp.Status != 200 {
+			t.Fatalf("%+v, %v", resp, err)
+		}
+		if body, err := io.ReadAll(resp); string(body) != "ok" || err != nil {
+			t.Errorf("%q, %v", body, err)
+		}
+	}
+	if _, err := link.Get(t.Context(), "/"); engine.AsError(err).Status != 408 {
+		t.Errorf("%v", err) // the goodbye of the third connection, and then that of the fourth
+	}
+	if made.Load() != 4 {
+		t.Errorf("%d connections", made.Load())
+	}
+}
+
 // A worker that is reset while a large body is on its way.
 func TestResetWhileTheBodyIsWritten(t *testing.T) {
 	link, _ := scripted(t, func(_ int64, conn *net.TCPConn, in *bufio.Reader) {

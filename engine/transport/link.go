@@ -134,7 +134,7 @@ func (l *Link) Close() { l.idle.closeAll() }
 // are there, whatever its status. The caller ends it with Finish or Abort, and
 // leaves body alone until then: an answer may come before all of it is sent.
 //
-// If a kept connection turns out to be dead before a byte of the answer, the
+// If a kept connection turns out to be dead before a byte of the answer, or says 408, the
 // request is sent once more on a fresh one. The error is an *engine.Error.
 func (l *Link) Post(ctx context.Context, path, requestID string, body []byte) (*Response, error) {
 	return l.ask(ctx, http.MethodPost, path, body, "Content-Type", "application/json", "X-Request-Id", requestID)
@@ -155,9 +155,12 @@ func (l *Link) Get(ctx context.Context, path string) ([]byte, error) {
 func (l *Link) ask(ctx context.Context, method, path string, body []byte, fields ...string) (*Response, error) {
 	sent := time.Now()
 	resp, err := l.send(ctx, false, method, path, body, fields)
-	var lost *lostError
-	if err == nil || !errors.As(err, &lost) || !lost.stale || time.Since(sent) > staleWindow {
+	lost := lostWhileKept(resp, err)
+	if lost == nil || time.Since(sent) > staleWindow {
 		return resp, err
+	}
+	if resp != nil {
+		resp.Abort()
 	}
 	again, err2 := l.send(ctx, true, method, path, body, fields)
 	if e := engine.AsError(err2); err2 != nil && (e.Kind == engine.CannotConnect || e.Kind == engine.ConnectionTimeout) {
@@ -167,6 +170,20 @@ func (l *Link) ask(ctx context.Context, method, path string, body []byte, fields
 		return nil, l.wrap(engine.Disconnected, errors.Join(lost, e.Err))
 	}
 	return again, err2
+}
+
+// lostWhileKept is how a kept connection was found dead, or nil. Some servers and
+// proxies say 408 before they close an idle one, which nobody asked for: it may
+// arrive just when the next request is sent, and does not answer that.
+func lostWhileKept(resp *Response, err error) error {
+	var lost *lostError
+	switch {
+	case err == nil && resp.kept && resp.Status == http.StatusRequestTimeout:
+		return errors.New("status 408 on a kept connection")
+	case errors.As(err, &lost) && lost.stale:
+		return lost
+	}
+	return nil
 }
 
 // Call posts v as JSON and returns the body of a small document, as Get does.
@@ -223,7 +240,7 @@ func (l *Link) send(ctx context.Context, fresh bool, method, path string, body [
 		}
 		return nil, l.connectError(fmt.Errorf("%s %s: %w", method, path, err))
 	}
-	r := &Response{link: l, caller: ctx, conn: conn}
+	r := &Response{link: l, caller: ctx, conn: conn, kept: conn.reused}
 	r.stop = context.AfterFunc(ctx, conn.close)
 	if err := r.request(method, path, body, append(fields, "Authorization", l.bearer())); err != nil {
 		r.Abort()

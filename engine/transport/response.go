@@ -35,6 +35,7 @@ type Response struct {
 
 	keep     bool // the connection can bear another request afterwards
 	answered bool // a byte of the answer was there
+	kept     bool // the connection had borne a request before
 
 	Status int
 	Header http.Header
@@ -238,7 +239,7 @@ func (r *Response) headError(err error) *engine.Error {
 	if r.answered && !isLoss(err) {
 		return r.link.wrap(engine.ProtocolError, err)
 	}
-	return r.link.wrap(engine.Disconnected, &lostError{err: err, stale: r.conn.reused && !r.answered})
+	return r.link.wrap(engine.Disconnected, &lostError{err: err, stale: r.kept && !r.answered})
 }
 
 // isLoss tells a lost connection from an answer that is no HTTP.
