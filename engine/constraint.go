@@ -1,20 +1,32 @@
 package engine
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
-// A Constraint is what the text of an answer must be. Exactly one field is set.
+// A Constraint is what the text of an answer must be. Exactly one of the sorts is
+// set.
 //
 // Engines enforce it from the first token of a generation on, and take a prompt
 // for something that was there before: an answer under a constraint cannot be
 // continued elsewhere, only begun anew (see Request.Constraint).
 type Constraint struct {
-	JSONSchema    json.RawMessage // the text is a JSON value by this schema
+	JSONSchema    json.RawMessage // an object: the text is a JSON value by this schema
 	JSONObject    bool            // the text is any JSON object
 	Regex         string          // the whole text matches
 	Choice        []string        // the text is one of these
 	Grammar       string          // in the notation of the engine: EBNF, Lark, GBNF
-	StructuralTag json.RawMessage // parts of the text are constrained, as xgrammar defines it
+	StructuralTag json.RawMessage // parts of the text are constrained; an object with its type, as xgrammar defines it
+
+	// Keywords are those of JSONSchema that some engines do not enforce, each
+	// once. An engine that would let one go without a word is not asked.
+	Keywords []string
 }
+
+// AnyObject is the schema of a JSON object, for engines that have no other word
+// for it, or whose word for it means any value.
+var AnyObject = json.RawMessage(`{"type":"object"}`)
 
 // Parameter is the name under which Parameters says whether an engine can do it.
 func (c *Constraint) Parameter() Parameter {
@@ -31,4 +43,17 @@ func (c *Constraint) Parameter() Parameter {
 		return StructuralTag
 	}
 	return Grammar
+}
+
+// Unenforced returns the first of c's keywords that is among those which an
+// engine does not enforce, or "". A nil Constraint has none.
+func (c *Constraint) Unenforced(ignored []string) string {
+	if c != nil {
+		for _, keyword := range c.Keywords {
+			if slices.Contains(ignored, keyword) {
+				return keyword
+			}
+		}
+	}
+	return ""
 }

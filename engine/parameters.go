@@ -37,6 +37,7 @@ const (
 var AllParameters = []Parameter{
 	Temperature, TopP, TopK, MinP, LogitBias, RepetitionPenalty, PresencePenalty, FrequencyPenalty, Seed,
 	MaxTokens, MinTokens, StopTokenIDs, IgnoreEOS, Logprobs, Priority, CacheSalt,
+	JSONSchema, JSONObject, Regex, Choice, Grammar, StructuralTag,
 }
 
 // Fidelity says how well a parameter survives a move between two workers of one
@@ -49,9 +50,10 @@ const (
 	Redrawn                     // a valid sample, but not the one that an uncut answer would have had
 	Forgotten                   // what came before the move is not counted after it
 	Unsupported                 // the engine has no such parameter: its workers are no candidates
+	Restarts                    // an answer with it is not continued: it begins anew, while nothing of it was delivered
 )
 
-var fidelityNames = [...]string{"exact", "compensated", "redrawn", "forgotten", "unsupported"}
+var fidelityNames = [...]string{"exact", "compensated", "redrawn", "forgotten", "unsupported", "restarts"}
 
 // String is the fidelity's name in documents and logs.
 func (f Fidelity) String() string { return fidelityNames[f] }
@@ -140,5 +142,5 @@ func (r *Request) Uses(name Parameter) bool {
 	case CacheSalt:
 		return r.CacheSalt != ""
 	}
-	return false
+	return r.Constraint != nil && r.Constraint.Parameter() == name
 }

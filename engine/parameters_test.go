@@ -5,6 +5,28 @@ import (
 	"testing"
 )
 
+var constraints = []Parameter{JSONSchema, JSONObject, Regex, Choice, Grammar, StructuralTag}
+
+// A constraint is of one sort, and an engine that ignores one of its keywords is
+// told.
+func TestConstraint(t *testing.T) {
+	for i, c := range []*Constraint{
+		{JSONSchema: []byte("{}"), Keywords: []string{"not", "contains"}}, {JSONObject: true}, {Regex: "a"},
+		{Choice: []string{"a"}}, {Grammar: "a"}, {StructuralTag: []byte("{}")},
+	} {
+		req := &Request{Constraint: c, Sampling: SamplingParams{TopP: 1, RepetitionPenalty: 1}}
+		for j, name := range constraints {
+			if req.Uses(name) != (i == j) {
+				t.Errorf("constraint %d: uses %s: %v", i, name, req.Uses(name))
+			}
+		}
+	}
+	c := &Constraint{Keywords: []string{"not", "contains"}}
+	if got := c.Unenforced([]string{"contains"}) + c.Unenforced([]string{"if"}) + (*Constraint)(nil).Unenforced([]string{"not"}); got != "contains" {
+		t.Errorf("unenforced: %q", got)
+	}
+}
+
 // A request that uses nothing uses nothing, and one that uses everything each.
 func TestUses(t *testing.T) {
 	neutral := &Request{Sampling: SamplingParams{TopP: 1, RepetitionPenalty: 1}}
@@ -20,7 +42,7 @@ func TestUses(t *testing.T) {
 		if neutral.Uses(name) {
 			t.Errorf("the neutral request uses %s", name)
 		}
-		if !full.Uses(name) {
+		if !full.Uses(name) && !slices.Contains(constraints, name) {
 			t.Errorf("the full request does not use %s", name)
 		}
 	}

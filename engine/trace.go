@@ -32,11 +32,12 @@ type Progress struct {
 type NotMoved string
 
 const (
-	MigrationOff     NotMoved = "off"         // the limit is 0
-	MovesUsedUp      NotMoved = "limit"       // the request was moved as often as it may
-	SequenceTooLong  NotMoved = "max_seq_len" // prompt and output are longer than a request that is moved may be
-	PoisonousRequest NotMoved = "poison"      // its worker was lost twice in a row, and nothing else can be why
-	PoisonSuspected  NotMoved = "suspected"   // its worker was lost twice in a row, with others that may be why, and no worker was found to try it alone
+	MigrationOff     NotMoved = "off"             // the limit is 0
+	MovesUsedUp      NotMoved = "limit"           // the request was moved as often as it may
+	SequenceTooLong  NotMoved = "max_seq_len"     // prompt and output are longer than a request that is moved may be
+	PoisonousRequest NotMoved = "poison"          // its worker was lost twice in a row, and nothing else can be why
+	GuidedDecoding   NotMoved = "guided_decoding" // its answer is constrained, and a part of it was delivered
+	PoisonSuspected  NotMoved = "suspected"       // its worker was lost twice in a row, with others that may be why, and no worker was found to try it alone
 )
 
 // MigrationType tells the two kinds of a move apart, in Dynamo's words.

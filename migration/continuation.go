@@ -144,9 +144,10 @@ const (
 	refusedLimit     refusal = refusal(engine.MovesUsedUp)      // the limit is used up, or is 0
 	refusedMaxSeqLen refusal = refusal(engine.SequenceTooLong)  // the sequence bound switched migration off
 	refusedPoison    refusal = refusal(engine.PoisonousRequest) // the request lost its worker twice in a row, and is the cause
+	refusedGuided    refusal = refusal(engine.GuidedDecoding)   // a constrained answer of which something was delivered
 )
 
-var refusals = []refusal{refusedLimit, refusedMaxSeqLen, refusedPoison}
+var refusals = []refusal{refusedLimit, refusedMaxSeqLen, refusedPoison, refusedGuided}
 
 // judge decides what follows a failure of the current attempt.
 func (c *continuation) judge(err *engine.Error) verdict {
@@ -166,7 +167,10 @@ func (c *continuation) judge(err *engine.Error) verdict {
 		return verdict{refuse: refusedPoison}
 	case c.limit == 0 || c.moves >= c.limit && err.Kind != engine.Drained:
 		return verdict{refuse: refusedLimit}
-	case c.generated > 0:
+	case c.generated > 0 && !c.restarts():
+		if c.req.Constraint != nil {
+			return verdict{refuse: refusedGuided}
+		}
 		return verdict{move: engine.OngoingRequest}
 	}
 	return verdict{move: engine.NewRequest}
@@ -225,7 +229,7 @@ func (c *continuation) failed(err *engine.Error) {
 // first returns the request of the first attempt.
 func (c *continuation) first() *engine.Request {
 	r := *c.req
-	r.ID, r.Movable = c.attemptID(), c.carries
+	r.ID, r.Movable = c.attemptID(), c.movable
 	return &r
 }
 
@@ -237,9 +241,12 @@ func (c *continuation) next(err *engine.Error) *engine.Request {
 		c.moves++
 	}
 	c.attempts++
+	if c.restarts() {
+		c.generated = 0
+	}
 	c.delivered = 0
 	r := *c.req
-	r.ID, r.Movable = c.attemptID(), c.carries
+	r.ID, r.Movable = c.attemptID(), c.movable
 	r.TokenIDs = slices.Concat(c.req.TokenIDs, c.kept)
 	r.Carried = c.req.Carried + c.generated
 	r.Stop.MaxTokens -= c.generated
@@ -253,8 +260,18 @@ func (c *continuation) next(err *engine.Error) *engine.Request {
 func (c *continuation) attemptID() string { return fmt.Sprintf("%s-m%02d", c.req.ID, c.attempts) }
 
 // carries reports whether G is kept, because some failure, or the draining of a
-// worker, could still be answered by a move.
-func (c *continuation) carries() bool { return !c.tooLong && c.limit > 0 }
+// worker, could still be answered by a move that takes it along.
+func (c *continuation) carries() bool { return !c.tooLong && c.limit > 0 && c.req.Constraint == nil }
+
+// restarts reports whether the answer is held back until it is complete, so that a
+// move begins it anew: what an engine generates under a constraint cannot be
+// continued by another one, whose grammar would be at its beginning.
+func (c *continuation) restarts() bool { return c.req.Constraint != nil && c.req.HoldBack }
+
+// movable reports whether a move would be made if the attempt ended now.
+func (c *continuation) movable() bool {
+	return c.carries() || !c.tooLong && c.limit > 0 && (c.generated == 0 || c.restarts())
+}
 
 // checkLength switches migration off for good once prompt and output together
 // are longer than the bound (exactly the bound still migrates), and lets go of

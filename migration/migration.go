@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +66,7 @@ type run struct {
 	began     time.Time
 	lastToken time.Duration // when the newest token came, after began
 	move      *move         // the move whose first token has not come yet
+	held      engine.Delta  // of an answer that is held back: what the current attempt gave
 
 	failure *engine.Error // how the current attempt failed
 	o       *Operator
@@ -97,11 +99,13 @@ func (r *run) stream(ctx context.Context) {
 		r.settle(false)
 		switch v := r.c.judge(err); {
 		case v.finish != "":
-			r.yield(engine.Delta{FinishReason: v.finish}, nil)
+			r.held.FinishReason = v.finish
+			r.yield(r.held, nil)
 			return
 		case v.move != "":
 			r.move = &move{kind: v.move, cause: err, from: err.WorkerID, failedAt: time.Now(), asked: len(r.c.req.Trace.Attempts)}
 			r.c.req.Trace.SetMoving(true)
+			r.held = engine.Delta{}
 			req = r.c.next(err)
 		default:
 			if v.refuse != "" {
@@ -153,7 +157,18 @@ func (r *run) take(d engine.Delta, err error) bool {
 		if r.move != nil {
 			r.arrived(now)
 		}
-		r.lastToken = now
+		if !r.c.restarts() {
+			r.lastToken = now
+		}
+	}
+	if r.c.restarts() {
+		r.hold(d)
+		if d.FinishReason == "" && early == nil {
+			return true
+		}
+		if d = r.held; early != nil {
+			d = engine.Delta{} // the attempt failed, and with it what it gave
+		}
 	}
 	r.over = d.FinishReason != "" || early != nil
 	switch {
@@ -167,6 +182,16 @@ func (r *run) take(d engine.Delta, err error) bool {
 		r.settle(true)
 	}
 	return !r.over
+}
+
+// hold adds d to what is held back. It copies what belongs to the stream.
+func (r *run) hold(d engine.Delta) {
+	r.held.TokenIDs = append(r.held.TokenIDs, d.TokenIDs...)
+	for _, p := range d.Logprobs {
+		p.Top = slices.Clone(p.Top)
+		r.held.Logprobs = append(r.held.Logprobs, p)
+	}
+	r.held.FinishReason = d.FinishReason
 }
 
 func (r *run) worker() string {

@@ -106,8 +106,11 @@ func (r *request) tokens(prompt prompt, budget, i int) *engine.Request {
 			EOS:       r.model.EOS,
 			IgnoreEOS: r.ignoreEOS,
 		},
-		Output:    out,
-		Priority:  r.priority,
-		CacheSalt: r.cacheSalt,
+		Output: out,
+
+		Constraint: r.constraint,
+		HoldBack:   r.constraint != nil && !r.stream, // nobody is shown a part of it
+		Priority:   r.priority,
+		CacheSalt:  r.cacheSalt,
 	}
 }

@@ -76,19 +76,19 @@ var commonFields = map[string]reader{
 	"request_id":                    ignored,
 
 	"response_format":           readResponseFormat,
-	"structured_outputs":        guided,
-	"guided_json":               guided,
-	"guided_regex":              guided,
-	"guided_choice":             guided,
-	"guided_grammar":            guided,
-	"guided_json_object":        guided,
-	"guided_decoding_backend":   guided,
-	"guided_whitespace_pattern": guided,
-	"structural_tag":            guided,
-	"json_schema":               guided, // SGLang's and llama.cpp's names
-	"regex":                     guided,
-	"ebnf":                      guided,
-	"grammar":                   guided,
+	"structured_outputs":        readStructuredOutputs,
+	"guided_json":               readSchema,
+	"guided_regex":              readRegex,
+	"guided_choice":             readChoice,
+	"guided_grammar":            readGrammar,
+	"guided_json_object":        readJSONObject,
+	"guided_decoding_backend":   ignored, // how a constraint is enforced is the server's matter
+	"guided_whitespace_pattern": whitespacePattern,
+	"structural_tag":            guidedElsewhere, // SGLang's and llama.cpp's names
+	"json_schema":               guidedElsewhere,
+	"regex":                     guidedElsewhere,
+	"ebnf":                      guidedElsewhere,
+	"grammar":                   guidedElsewhere,
 
 	"best_of":                    readBestOf,
 	"use_beam_search":            refusedIfTrue("beam search is not available"),
@@ -211,9 +211,10 @@ func keep(at func(*request) **value, kind string) reader {
 
 func ignored(*request, *value) *openai.Error { return nil }
 
-func guided(_ *request, v *value) *openai.Error {
-	return openai.Unsupported(v.param(), "structured output is not available yet")
-}
+var (
+	whitespacePattern = refused("white space is the server's matter")
+	guidedElsewhere   = refused("it is one engine's name; 'response_format' and 'structured_outputs' constrain an answer of every engine")
+)
 
 func refused(why string) reader {
 	return func(_ *request, v *value) *openai.Error { return openai.Unsupported(v.param(), why) }

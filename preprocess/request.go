@@ -41,6 +41,9 @@ type request struct {
 	priority  int
 	cacheSalt string
 
+	constraint    *engine.Constraint // nil = none
+	constrainedBy string             // the parameter that gave it
+
 	stream          bool
 	streamOptions   *value // nil = absent
 	includeUsage    bool

@@ -188,33 +188,16 @@ func readSuffix(_ *request, v *value) *openai.Error {
 	return err
 }
 
-func readResponseFormat(_ *request, v *value) *openai.Error {
-	if !v.isObject() {
-		return v.wrongType("an object")
-	}
-	kind := ""
-	if m, ok := v.member("type"); ok {
-		var err *openai.Error
-		if kind, err = m.text(); err != nil {
-			return err
-		}
-	}
-	switch kind {
-	case "text":
-		return nil
-	case "json_object", "json_schema", "structural_tag":
-		return openai.Unsupported("response_format", "structured output is not available yet")
-	}
-	return v.invalid("'type' must be text, json_object, json_schema or structural_tag.")
-}
-
 // readExtension looks into the reference frontend's own object. It is an unknown
 // field in all but one respect: guided decoding must not be lost in it.
 func readExtension(r *request, v *value) *openai.Error {
 	if v.isObject() {
 		for key, m := range v.members() {
-			if _, isGuided := guidedExtensions[key]; isGuided && !m.isNull() {
-				return guided(r, m)
+			if read := guidedExtensions[key]; read != nil && !m.isNull() {
+				found := *m
+				if err := read(r, &found); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -222,13 +205,12 @@ func readExtension(r *request, v *value) *openai.Error {
 	return nil
 }
 
-var guidedExtensions = map[string]struct{}{
-	"guided_json":               {},
-	"guided_regex":              {},
-	"guided_choice":             {},
-	"guided_grammar":            {},
-	"guided_decoding_backend":   {},
-	"guided_whitespace_pattern": {},
+var guidedExtensions = map[string]reader{
+	"guided_json":               readSchema,
+	"guided_regex":              readRegex,
+	"guided_choice":             readChoice,
+	"guided_grammar":            readGrammar,
+	"guided_whitespace_pattern": whitespacePattern,
 }
 
 // readKwargs keeps the variables that the client gives to the template. Those

@@ -131,6 +131,7 @@ var whyNotMoved = map[engine.NotMoved]string{
 	engine.MigrationOff:    "; migration is off",
 	engine.MovesUsedUp:     "; its limit of moves is used up",
 	engine.SequenceTooLong: "; it is too long to be moved",
+	engine.GuidedDecoding:  "; its answer is constrained (structured output), and a part of it had been delivered, so that no other worker could go on with it",
 	engine.PoisonSuspected: "; its workers were lost twice in a row, together with other requests, any of which may be the cause",
 }
 

@@ -112,7 +112,7 @@ func TestGroupsAreShown(t *testing.T) {
 	for _, want := range []string{
 		"differ; what is longer", "model=m smallest=2048 largest=4096",
 		`kinds="[llamacpp vllm]" parameters="[repetition_penalty presence_penalty`,
-		`kinds="[llamacpp vllm]" parameters="[priority cache_salt]"`,
+		`kinds="[llamacpp vllm]" parameters="[priority cache_salt guided_regex structural_tag]"`,
 	} {
 		if strings.Count(out.String(), want) != 1 {
 			t.Errorf("not once %s in %s", want, out.String())

@@ -42,7 +42,7 @@ func TestProbe(t *testing.T) {
 		lacking         []string
 	}{
 		{sim.KindVLLM, "/v1/completions", 0, []string{}},
-		{sim.KindLlamaCPP, "/completion", sim.ModelVocabSize(), []string{"priority", "cache_salt"}},
+		{sim.KindLlamaCPP, "/completion", sim.ModelVocabSize(), []string{"priority", "cache_salt", "guided_regex", "structural_tag"}},
 	} {
 		worker := sim.NewServer(sim.Config{Kind: test.kind, Model: "own", ContextLength: 512})
 		r, problem := probed(t, worker, "--model-path", dir)

@@ -109,6 +109,18 @@ func using(name engine.Parameter) *engine.Request {
 		req.Priority = 3
 	case engine.CacheSalt:
 		req.CacheSalt = "salt"
+	case engine.JSONSchema:
+		req.Constraint = &engine.Constraint{JSONSchema: json.RawMessage(`{"type":"integer"}`)}
+	case engine.JSONObject:
+		req.Constraint = &engine.Constraint{JSONObject: true}
+	case engine.Regex:
+		req.Constraint = &engine.Constraint{Regex: "[0-9]+"}
+	case engine.Choice:
+		req.Constraint = &engine.Constraint{Choice: []string{"yes", "no"}}
+	case engine.Grammar:
+		req.Constraint = &engine.Constraint{Grammar: `root ::= "yes"`}
+	case engine.StructuralTag:
+		req.Constraint = &engine.Constraint{StructuralTag: json.RawMessage(`{"type":"structural_tag","structures":[],"triggers":[]}`)}
 	}
 	return req
 }

@@ -75,8 +75,10 @@ func (c *Client) Unsupported(req *engine.Request) string {
 		return name
 	case req.Stop.IgnoreEOS && slices.ContainsFunc(req.Stop.TokenIDs, func(id engine.TokenID) bool { return slices.Contains(req.Stop.EOS, id) }):
 		return "stop_token_ids" // ignore_eos keeps the engine from ever choosing that id
+	case req.Constraint != nil && req.Stop.MinTokens > 0:
+		return "min_tokens" // in two halves, of which the second one would begin the grammar anew
 	}
-	return ""
+	return req.Constraint.Unenforced(unenforced)
 }
 
 // Generate implements engine.Engine.

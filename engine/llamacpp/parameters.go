@@ -21,4 +21,12 @@ var Parameters = engine.Parameters{
 	engine.Logprobs:  {Note: "-9999 for ids that the server does not show"},
 	engine.Priority:  {Fidelity: engine.Unsupported},
 	engine.CacheSalt: {Fidelity: engine.Unsupported},
+
+	engine.JSONSchema: {Fidelity: engine.Restarts, Note: "like all constraints not with min_tokens"},
+	engine.JSONObject: {Fidelity: engine.Restarts},
+	engine.Regex:      {Fidelity: engine.Unsupported},
+	engine.Choice:     {Fidelity: engine.Restarts, Note: "as a grammar"},
+	engine.Grammar:    {Fidelity: engine.Restarts, Note: "GBNF"},
+
+	engine.StructuralTag: {Fidelity: engine.Unsupported},
 }

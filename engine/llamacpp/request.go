@@ -29,6 +29,10 @@ const (
 // 0.95, min_p 0.05) and can be changed by its flags.
 func completionBody(req *engine.Request, stream bool, grammar string) ([]byte, error) {
 	p := &req.Sampling
+	of := constraint{Grammar: grammar}
+	if grammar == "" {
+		of = constraintOf(req.Constraint)
+	}
 	probs := 0
 	if req.Output.Logprobs {
 		probs = max(1, req.Output.TopLogprobs) // 0 would give none at all
@@ -59,13 +63,13 @@ func completionBody(req *engine.Request, stream bool, grammar string) ([]byte, e
 		NProbs           int      `json:"n_probs"`
 		PostSampling     bool     `json:"post_sampling_probs"`
 		Stop             []string `json:"stop"`
-		Grammar          string   `json:"grammar,omitempty"`
+		constraint
 	}{
 		NPredict: req.Stop.MaxTokens, Stream: stream, ReturnTokens: true, CachePrompt: true, PingInterval: pingInterval,
 		Temperature: p.Temperature, TopK: max(p.TopK, 0), TopP: p.TopP, MinP: p.MinP, TopNSigma: -1, TypicalP: 1,
 		RepeatLastN: penaltyWindow, RepeatPenalty: p.RepetitionPenalty, PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
 		Seed: seed(p.Seed, req.Carried), LogitBias: bias(p.LogitBias), IgnoreEOS: req.Stop.IgnoreEOS, NProbs: probs,
-		Stop: []string{}, Grammar: grammar,
+		Stop: []string{}, constraint: of,
 	})
 	if err != nil {
 		return nil, err

@@ -108,6 +108,11 @@ func (s seam) characters() (lowest, highest rune) {
 // generateAcross gives a request whose ids end at a seam.
 func (c *Client) generateAcross(ctx context.Context, req *engine.Request, s seam) engine.Stream {
 	return func(yield func(engine.Delta, error) bool) {
+		if req.Constraint != nil { // which says nothing of half a character
+			yield(engine.Delta{}, &engine.Error{Kind: engine.InvalidRequest, WorkerID: c.link.WorkerID(), Status: 400, Param: "prompt",
+				Message: "The prompt ends inside a character, where this engine cannot begin a constrained answer."})
+			return
+		}
 		ids, err := c.finishCharacter(ctx, req, s)
 		if e := engine.AsError(err); err != nil && e.Kind == engine.ProtocolError && req.Carried < s.ids {
 			// The bytes are the client's own, and need not be of any character.

@@ -52,7 +52,10 @@ func (c *Client) Unsupported(req *engine.Request) string {
 	if req.Sampling.RepetitionPenalty > maxRepetitionPenalty {
 		return string(engine.RepetitionPenalty)
 	}
-	return c.Parameters().Unsupported(req)
+	if name := c.Parameters().Unsupported(req); name != "" {
+		return name
+	}
+	return req.Constraint.Unenforced(unenforced)
 }
 
 // Generate implements engine.Engine.

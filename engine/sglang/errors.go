@@ -18,6 +18,8 @@ var ownLimits = []string{
 	"the model's context length",
 	"LoRA adapter", // it was there at the last probe
 	"--enable-lora",
+	"--grammar-backend",
+	"Grammar preprocessing timed out",
 	"unknown field",
 }
 

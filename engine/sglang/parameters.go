@@ -20,6 +20,13 @@ var Parameters = engine.Parameters{
 	engine.MinTokens: {Note: "not with --skip-tokenizer-init"},
 	engine.IgnoreEOS: {Meaning: "end ids are written"},
 	engine.Priority:  {Note: "only with --enable-priority-scheduling"},
+
+	engine.JSONSchema:    {Fidelity: engine.Restarts},
+	engine.JSONObject:    {Fidelity: engine.Restarts},
+	engine.Regex:         {Fidelity: engine.Restarts},
+	engine.Choice:        {Fidelity: engine.Restarts},
+	engine.Grammar:       {Fidelity: engine.Restarts, Note: "in the notation of the server's backend: EBNF, or Lark for llguidance"},
+	engine.StructuralTag: {Fidelity: engine.Restarts},
 }
 
 // parametersOf is what a server with these settings makes of them.
@@ -40,6 +47,9 @@ func parametersOf(s *settings) engine.Parameters {
 	}
 	if s.noTokenizer {
 		without(engine.MinTokens, "the server was started with --skip-tokenizer-init")
+		for _, name := range constraints {
+			without(name, "the server was started with --skip-tokenizer-init")
+		}
 	}
 	return p
 }

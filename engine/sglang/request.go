@@ -31,6 +31,7 @@ type samplingParams struct {
 	Stop              *string                    `json:"stop"` // none: strings are matched above
 	StopTokenIDs      []engine.TokenID           `json:"stop_token_ids"`
 	IgnoreEOS         bool                       `json:"ignore_eos"`
+	grammar
 }
 
 // body is the request of POST /generate.
@@ -82,6 +83,7 @@ func samplingOf(req *engine.Request, s *settings) samplingParams {
 		LogitBias:    bias(req, s.parameters),
 		StopTokenIDs: stopIDs(&req.Stop), IgnoreEOS: req.Stop.IgnoreEOS,
 	}
+	params.grammar = grammarOf(req.Constraint)
 	if params.TopK <= 0 {
 		params.TopK = -1
 	}

@@ -44,9 +44,9 @@ const (
 
 // profiles are those that ServerConfig.Profile names.
 var profiles = map[string]profile{
-	"vllm-0.32": {kind: KindVLLM, version: "0.32.0", generate: generateGated, fields: []string{"priority", "cache_salt", "return_token_ids"}},
-	"vllm-0.24": {kind: KindVLLM, version: "0.24.0", generate: generateDrops, fields: []string{"priority", "cache_salt", "return_token_ids"}},
-	"vllm-0.15": {kind: KindVLLM, version: "0.15.1", generate: generateWhole, fields: []string{"priority", "cache_salt", "return_token_ids"}, noPriorities: true},
+	"vllm-0.32": {kind: KindVLLM, version: "0.32.0", generate: generateGated, fields: []string{"priority", "cache_salt", "return_token_ids", "structured_outputs"}},
+	"vllm-0.24": {kind: KindVLLM, version: "0.24.0", generate: generateDrops, fields: []string{"priority", "cache_salt", "return_token_ids", "structured_outputs"}},
+	"vllm-0.15": {kind: KindVLLM, version: "0.15.1", generate: generateWhole, fields: []string{"priority", "cache_salt", "return_token_ids", "structured_outputs"}, noPriorities: true},
 	"vllm-0.10": {kind: KindVLLM, version: "0.10.2", generate: generateMissing, fields: []string{"priority", "return_token_ids"}, noPriorities: true},
 	"vllm-0.9":  {kind: KindVLLM, version: "0.9.2", generate: generateMissing, fields: []string{"priority"}, noPriorities: true, noTokenIDs: true},
 

@@ -43,7 +43,13 @@ func (c *Client) Unsupported(req *engine.Request) string {
 		plain.Output = engine.OutputOptions{}
 		req = &plain
 	}
-	return c.Parameters().Unsupported(req)
+	if req.Constraint != nil && req.Stop.MinTokens > 0 {
+		return string(engine.MinTokens) // in two halves, of which the second one would begin the grammar anew
+	}
+	if name := c.Parameters().Unsupported(req); name != "" {
+		return name
+	}
+	return req.Constraint.Unenforced(unenforced)
 }
 
 // Generate implements engine.Engine.

@@ -21,6 +21,13 @@ var Parameters = engine.Parameters{
 		Note: "but for the sampled token's own (top_logprobs 0): the server names the others by their text"},
 	engine.Priority:  {Fidelity: engine.Unsupported, Note: "before the version that has the field"},
 	engine.CacheSalt: {Fidelity: engine.Unsupported},
+
+	engine.JSONSchema:    {Fidelity: engine.Restarts, Note: "like all constraints only where guided decoding was switched on, and not with min_tokens"},
+	engine.JSONObject:    {Fidelity: engine.Restarts},
+	engine.Regex:         {Fidelity: engine.Restarts},
+	engine.Choice:        {Fidelity: engine.Restarts},
+	engine.Grammar:       {Fidelity: engine.Restarts, Note: "in the notation of the server's backend: EBNF, or Lark for llguidance"},
+	engine.StructuralTag: {Fidelity: engine.Restarts},
 }
 
 // parametersOf is the table of a server that knows these fields.

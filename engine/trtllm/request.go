@@ -39,12 +39,16 @@ func completionsBody(req *engine.Request, known *fields) ([]byte, error) {
 		IgnoreEOS         bool                       `json:"ignore_eos"`
 		Logprobs          int                        `json:"logprobs,omitempty"`
 		Priority          *float64                   `json:"priority,omitempty"`
+		ResponseFormat    any                        `json:"response_format,omitempty"`
 	}{
 		Model: req.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true}, N: 1, MaxTokens: req.Stop.MaxTokens,
 		Temperature: p.Temperature, TopP: p.TopP, TopK: max(p.TopK, 0), MinP: p.MinP,
 		RepetitionPenalty: p.RepetitionPenalty, PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
 		Seed: seed(p.Seed, req.Carried), LogitBias: bias(p.LogitBias),
 		StopTokenIDs: endIDs(&req.Stop), IncludeStop: true, IgnoreEOS: req.Stop.IgnoreEOS,
+	}
+	if req.Constraint != nil {
+		body.ResponseFormat = responseFormat(req.Constraint)
 	}
 	if p.Temperature == 0 {
 		body.TopK = 1 // greedy in every version, also where a temperature of 0 is not

@@ -12,4 +12,11 @@ var Parameters = engine.Parameters{
 	engine.Seed: {Fidelity: engine.Redrawn, Meaning: "vLLM's generator",
 		Note: "kept: the same answer where the engine keys its noise by position, which cannot be told from outside"},
 	engine.IgnoreEOS: {Meaning: "end ids are written"},
+
+	engine.JSONSchema:    {Fidelity: engine.Restarts},
+	engine.JSONObject:    {Fidelity: engine.Restarts},
+	engine.Regex:         {Fidelity: engine.Restarts},
+	engine.Choice:        {Fidelity: engine.Restarts},
+	engine.Grammar:       {Fidelity: engine.Restarts, Note: "in the notation of the server's backend: EBNF or Lark"},
+	engine.StructuralTag: {Fidelity: engine.Restarts},
 }

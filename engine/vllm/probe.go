@@ -174,6 +174,11 @@ func (s *spec) parameters() engine.Parameters {
 	if !completion.has("priority") {
 		of = without(of, engine.Priority)
 	}
+	if !completion.has("structured_outputs") { // before 0.11
+		for _, name := range constraints {
+			of = without(of, name)
+		}
+	}
 	return of
 }
 

@@ -59,8 +59,23 @@ func TestParametersThatAVersionLacks(t *testing.T) {
 			t.Errorf("%v: lacks %q, want %q; %v", test.fields, c.Unsupported(req), test.want, err)
 		}
 	}
-	if len(Parameters) != 5 {
+	if Parameters[engine.CacheSalt].Fidelity == engine.Unsupported || Parameters[engine.JSONSchema].Fidelity == engine.Unsupported {
 		t.Error("the package's table was changed")
+	}
+}
+
+// A server of before 0.11 would ignore a constraint without a word.
+func TestConstraintsThatAVersionLacks(t *testing.T) {
+	req := enginetest.NewRequest()
+	req.Constraint = &engine.Constraint{Choice: []string{"a"}}
+	for _, test := range []struct {
+		fields []string
+		want   string
+	}{{[]string{"return_token_ids", "structured_outputs"}, ""}, {[]string{"return_token_ids", "guided_choice"}, "guided_choice"}} {
+		c := clientOf(t, &server{documents: map[string]string{"/v1/models": modelsJSON, "/openapi.json": describedAs(test.fields...)}})
+		if _, err := c.Probe(t.Context()); err != nil || c.Unsupported(req) != test.want {
+			t.Errorf("%v: lacks %q, want %q; %v", test.fields, c.Unsupported(req), test.want, err)
+		}
 	}
 }
 

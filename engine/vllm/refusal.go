@@ -27,7 +27,10 @@ func (c *Client) Unsupported(req *engine.Request) string {
 	if limit := c.maxLogprobs.Load(); limit != unknownLimit && req.Output.Logprobs && req.Output.TopLogprobs > int(limit) {
 		return string(engine.Logprobs)
 	}
-	return c.Parameters().Unsupported(req)
+	if name := c.Parameters().Unsupported(req); name != "" {
+		return name
+	}
+	return req.Constraint.Unenforced(unenforced)
 }
 
 // without returns p without one parameter.

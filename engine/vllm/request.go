@@ -29,6 +29,7 @@ type sampling struct {
 	StopTokenIDs      []engine.TokenID           `json:"stop_token_ids"`
 	IgnoreEOS         bool                       `json:"ignore_eos"`
 	Logprobs          *int                       `json:"logprobs,omitempty"`
+	StructuredOutputs *structured                `json:"structured_outputs,omitempty"`
 }
 
 type streamOptions struct {
@@ -89,6 +90,7 @@ func samplingOf(req *engine.Request) sampling {
 	if s.TopK <= 0 {
 		s.TopK = -1
 	}
+	s.StructuredOutputs = structuredOf(req.Constraint)
 	if req.Output.Logprobs {
 		s.Logprobs = &req.Output.TopLogprobs
 	}

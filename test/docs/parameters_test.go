@@ -80,6 +80,7 @@ reduced by what has been generated.
 | compensated | the engine forgets what it counted before; what baton sends makes up for it, within the limits that the note names |
 | redrawn | a valid sample, not the one that the uncut answer would have had |
 | forgotten | what came before the move is not counted after it |
+| restarts | an answer with it is not continued: it begins anew, as long as nothing of it was delivered ([structured output](../structured-output.md)) |
 | refused | the engine does not have it: its workers are not asked, and it is a 400 if the model has no other ones |
 
 The log's record of a move, ` + "`request migrated`" + `, names in ` + "`approximate`" + ` the parameters of that request that are not exact.

@@ -1,0 +1,314 @@
+package preprocess
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"baton/engine"
+	"baton/openai"
+)
+
+// Limits of a constraint. A schema has at most so many bytes so that a worker can
+// compile it in a time that others wait for.
+const (
+	maxGrammarBytes = 1 << 20 // of a schema, a grammar or a structural tag
+	maxRegexBytes   = 64 << 10
+	maxChoiceTexts  = 4096
+	maxChoiceBytes  = 4096 // each of them
+)
+
+// constrain takes over a constraint. There may be one.
+func (r *request) constrain(v *value, c *engine.Constraint) *openai.Error {
+	if r.constraint != nil {
+		return openai.InvalidRequest(v.param(), "Only one constraint of the answer is possible: '%s' and '%s' are both given.", r.constrainedBy, v.param())
+	}
+	r.constraint, r.constrainedBy = c, v.param()
+	return nil
+}
+
+func readResponseFormat(r *request, v *value) *openai.Error {
+	if !v.isObject() {
+		return v.wrongType("an object")
+	}
+	kind := ""
+	if m, ok := v.member("type"); ok {
+		var err *openai.Error
+		if kind, err = m.text(); err != nil {
+			return err
+		}
+	}
+	switch kind {
+	case "text":
+		return nil
+	case "json_object":
+		return r.constrain(v, &engine.Constraint{JSONObject: true})
+	case "json_schema":
+		return r.readFormatSchema(v)
+	case "structural_tag":
+		return r.readTag(v)
+	}
+	return v.invalid("'type' must be text, json_object, json_schema or structural_tag.")
+}
+
+// readFormatSchema reads OpenAI's form. What the name and the description say is
+// for models that are shown them, and strict is what a constraint always is.
+func (r *request) readFormatSchema(v *value) *openai.Error {
+	format, ok := v.member("json_schema")
+	switch {
+	case !ok || format.isNull():
+		return openai.Missing("response_format.json_schema")
+	case !format.isObject():
+		return format.wrongType("an object")
+	}
+	var schema *value
+	for key, m := range format.members() {
+		if m.isNull() {
+			continue
+		}
+		var err *openai.Error
+		switch key {
+		case "name", "description":
+			_, err = m.text()
+		case "strict":
+			_, err = m.boolean()
+		case "schema":
+			found := *m
+			schema = &found
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if schema == nil {
+		return openai.Missing("response_format.json_schema.schema")
+	}
+	return readSchema(r, schema)
+}
+
+// readStructuredOutputs reads vLLM's object, of whose sorts exactly one is given.
+func readStructuredOutputs(r *request, v *value) *openai.Error {
+	if !v.isObject() {
+		return v.wrongType("an object")
+	}
+	for key, m := range v.members() {
+		if m.isNull() {
+			continue
+		}
+		read, known := structuredSorts[key]
+		switch {
+		case known:
+			if err := read(r, m); err != nil {
+				return err
+			}
+		case key == "disable_fallback", len(m.raw()) == len("false") && m.raw()[0] == 'f':
+		default:
+			return openai.Unsupported(m.param(), "it is an option of one engine's way to write an answer")
+		}
+	}
+	if r.constraint == nil {
+		return v.invalid("exactly one of json, json_object, regex, choice, grammar and structural_tag must be given.")
+	}
+	return nil
+}
+
+var structuredSorts = map[string]reader{
+	"json": readSchema, "json_object": readJSONObject, "regex": readRegex, "choice": readChoice, "grammar": readGrammar,
+	"structural_tag": func(r *request, v *value) *openai.Error { return r.readTag(v) },
+}
+
+func readJSONObject(r *request, v *value) *openai.Error {
+	on, err := v.boolean()
+	if err != nil || !on {
+		return err
+	}
+	return r.constrain(v, &engine.Constraint{JSONObject: true})
+}
+
+// readSchema reads a JSON schema: an object, true, or, as vLLM has it, a text that
+// holds one.
+func readSchema(r *request, v *value) *openai.Error {
+	v, err := unwrapped(v)
+	if err != nil {
+		return err
+	}
+	var s schema
+	if err := s.check(v, 0); err != nil {
+		return err
+	}
+	raw := bytes.Clone(v.raw())
+	switch v.first0() {
+	case 't':
+		raw = []byte("{}")
+	case 'f':
+		return v.invalid("no answer fits it.")
+	}
+	return r.constrain(v, &engine.Constraint{JSONSchema: raw, Keywords: s.keywords})
+}
+
+// readTag reads a structural tag, in either of xgrammar's forms.
+func (r *request) readTag(v *value) *openai.Error {
+	v, err := unwrapped(v)
+	if err != nil {
+		return err
+	}
+	if !v.isObject() {
+		return v.wrongType("an object")
+	}
+	format, hasFormat := v.member("format")
+	structures, hasStructures := v.member("structures")
+	triggers, hasTriggers := v.member("triggers")
+	switch {
+	case hasFormat && !format.isObject():
+		return format.wrongType("an object")
+	case hasFormat:
+	case !hasStructures || !hasTriggers:
+		return v.invalid("it must have 'format', or 'structures' and 'triggers'.")
+	case !structures.isArray():
+		return structures.wrongType("an array")
+	case !triggers.isArray():
+		return triggers.wrongType("an array of strings")
+	}
+	raw := bytes.Clone(v.raw())
+	if _, ok := v.member("type"); !ok {
+		raw = append([]byte(`{"type":"structural_tag",`), raw[1:]...)
+	}
+	return r.constrain(v, &engine.Constraint{StructuralTag: raw})
+}
+
+// unwrapped returns the JSON in a text, or v if it is no text.
+func unwrapped(v *value) (*value, *openai.Error) {
+	if len(v.raw()) > maxGrammarBytes {
+		return nil, v.invalid("it may have at most %d bytes.", maxGrammarBytes)
+	}
+	if !v.isText() {
+		return v, nil
+	}
+	data := bytes.TrimSpace([]byte(unquote(v.raw())))
+	if _, err := scan(data); err != nil {
+		return nil, v.invalid("the text is no JSON object.")
+	}
+	return &value{data: data, end: len(data), key: v.param()}, nil
+}
+
+// first0 is the byte with which the value begins.
+func (v *value) first0() byte { return v.data[v.start] }
+
+func readRegex(r *request, v *value) *openai.Error {
+	s, err := boundedText(v, maxRegexBytes)
+	if err != nil {
+		return err
+	}
+	return r.constrain(v, &engine.Constraint{Regex: s})
+}
+
+func readGrammar(r *request, v *value) *openai.Error {
+	s, err := boundedText(v, maxGrammarBytes)
+	if err != nil {
+		return err
+	}
+	return r.constrain(v, &engine.Constraint{Grammar: s})
+}
+
+func readChoice(r *request, v *value) *openai.Error {
+	switch {
+	case !v.isArray():
+		return v.wrongType("an array of strings")
+	case v.isEmpty():
+		return v.invalid("it must have at least one text.")
+	}
+	var texts []string
+	for i, e := range v.elements() {
+		if i == maxChoiceTexts {
+			return v.invalid("at most %d texts are allowed.", maxChoiceTexts)
+		}
+		s, err := boundedText(e, maxChoiceBytes)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, s)
+	}
+	return r.constrain(v, &engine.Constraint{Choice: texts})
+}
+
+func boundedText(v *value, most int) (string, *openai.Error) {
+	s, err := v.text()
+	if err == nil && (s == "" || len(s) > most) {
+		err = v.invalid("must have 1 to %d bytes.", most)
+	}
+	return s, err
+}
+
+// forcedCalls is the constraint of an answer that must be tool calls. Of the tool
+// with this name the answer is the arguments; without a name it is an array of
+// objects {"name", "parameters"}, at least one, and not more unless calls may be
+// parallel. The tools have been checked.
+func forcedCalls(tools *value, name string, parallel bool) (*engine.Constraint, *openai.Error) {
+	var all schema
+	var calls [][]byte
+	shared := map[string]json.RawMessage{}
+	for _, tool := range tools.elements() {
+		function, _ := tool.member("function")
+		of := ""
+		if m, ok := function.member("name"); ok && m.isText() {
+			of = unquote(m.raw())
+		}
+		if name != "" && of != name {
+			continue
+		}
+		raw := json.RawMessage(`{"type":"object","properties":{}}`)
+		if parameters, ok := function.member("parameters"); ok && !parameters.isNull() {
+			if !parameters.isObject() {
+				return nil, parameters.wrongType("an object")
+			}
+			if err := all.check(&parameters, 0); err != nil {
+				return nil, err
+			}
+			if raw = bytes.Clone(parameters.raw()); name == "" {
+				if err := hoist(&parameters, shared); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if name != "" {
+			return &engine.Constraint{JSONSchema: raw, Keywords: all.keywords}, nil
+		}
+		quoted, _ := json.Marshal(of) // a text always encodes
+		call := append([]byte(`{"type":"object","properties":{"name":{"enum":[`), quoted...)
+		call = append(append(call, `]},"parameters":`...), raw...)
+		calls = append(calls, append(call, `},"required":["name","parameters"],"additionalProperties":false}`...))
+	}
+	if len(calls) == 0 {
+		return nil, openai.InvalidRequest("tool_choice", "Invalid value for 'tool_choice': no tool has this name.")
+	}
+	out := []byte(`{"type":"array","minItems":1,`)
+	if !parallel {
+		out = append(out, `"maxItems":1,`...)
+	}
+	out = append(append(append(out, `"items":{"anyOf":[`...), bytes.Join(calls, []byte(","))...), "]}"...)
+	if len(shared) > 0 {
+		definitions, _ := json.Marshal(shared)
+		out = append(append(out, ',', '"'), "$defs\":"...)
+		out = append(out, definitions...)
+	}
+	return &engine.Constraint{JSONSchema: append(out, '}'), Keywords: all.keywords}, nil
+}
+
+// hoist copies the definitions of a tool's schema to where its references, which
+// are made from the root, find them in a schema of all tools.
+func hoist(parameters *value, shared map[string]json.RawMessage) *openai.Error {
+	if m, ok := parameters.member("definitions"); ok && m.isObject() && !m.isEmpty() {
+		return openai.Unsupported(m.param(), "with 'tool_choice' required definitions must stand in $defs")
+	}
+	definitions, ok := parameters.member("$defs")
+	if !ok || !definitions.isObject() {
+		return nil
+	}
+	for key, m := range definitions.members() {
+		if other, there := shared[key]; there && !bytes.Equal(other, m.raw()) {
+			return openai.Unsupported(m.param(), "with 'tool_choice' required two tools cannot define different schemas under one name")
+		}
+		shared[key] = slices.Clone(m.raw())
+	}
+	return nil
+}

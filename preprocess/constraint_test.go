@@ -1,0 +1,70 @@
+package preprocess
+
+import (
+	"reflect"
+	"testing"
+
+	"baton/engine"
+)
+
+func TestConstraints(t *testing.T) {
+	p, _ := newTestPreprocessor(t, nil)
+	object := `{"type":"object","properties":{"n":{"type":"number","minimum":1},"i":{"type":"integer","minimum":1},"l":{"uniqueItems":false}}}`
+	for members, want := range map[string]*engine.Constraint{
+		`"n":1`: nil,
+		`"response_format":{"type":"text"},"guided_json":null,"structured_outputs":null`: nil,
+		`"guided_decoding_backend":"outlines"`:                                           nil,
+		`"response_format":{"type":"json_object"}`:                                       {JSONObject: true},
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":` + object + `}}`: {
+			JSONSchema: []byte(object), Keywords: []string{"minimum"}},
+		`"structured_outputs":{"json":"{\"not\":{}}","regex":null,"disable_any_whitespace":false}`: {JSONSchema: []byte(`{"not":{}}`), Keywords: []string{"not"}},
+		`"structured_outputs":{"json_object":true}`:                                                {JSONObject: true},
+		`"guided_json":true`:                                        {JSONSchema: []byte(`{}`)},
+		`"guided_regex":"a+"`:                                       {Regex: "a+"},
+		`"structured_outputs":{"choice":["a","b"]}`:                 {Choice: []string{"a", "b"}},
+		`"nvext":{"guided_choice":["a"]}`:                           {Choice: []string{"a"}},
+		`"guided_grammar":"root ::= x"`:                             {Grammar: "root ::= x"},
+		`"structured_outputs":{"structural_tag":"{\"format\":{}}"}`: {StructuralTag: []byte(`{"type":"structural_tag","format":{}}`)},
+	} {
+		for stream, held := range map[string]bool{`"stream":true`: false, `"stream":false`: want != nil} {
+			for _, prepared := range []*Prepared{mustChat(t, p, members+","+stream), mustComplete(t, p, members+","+stream)} {
+				req := prepared.Choices[0].Request.Tokens
+				if !reflect.DeepEqual(req.Constraint, want) || req.HoldBack != held {
+					t.Errorf("%s: %+v, held back: %v", members, req.Constraint, req.HoldBack)
+				}
+			}
+		}
+	}
+}
+
+func TestForcedCalls(t *testing.T) {
+	body := []byte(`{"tools":[
+		{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}}},
+		{"type":"function","function":{"name":"b\""}}]}`)
+	fields, err := scan(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := &fields[0]
+	a := `{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}`
+	call := func(name, parameters string) string {
+		return `{"type":"object","properties":{"name":{"enum":[` + name + `]},"parameters":` + parameters + `},"required":["name","parameters"],"additionalProperties":false}`
+	}
+	all := `"items":{"anyOf":[` + call(`"a"`, a) + "," + call(`"b\""`, `{"type":"object","properties":{}}`) + `]},"$defs":{"X":{"type":"string"}}}`
+	for _, test := range []struct {
+		name     string
+		parallel bool
+		want     string
+	}{
+		{"a", true, a},
+		{"b\"", true, `{"type":"object","properties":{}}`},
+		{"", true, `{"type":"array","minItems":1,` + all},
+		{"", false, `{"type":"array","minItems":1,"maxItems":1,` + all},
+		{"c", true, ""},
+	} {
+		c, err := forcedCalls(tools, test.name, test.parallel)
+		if (err != nil) != (test.want == "") || err == nil && string(c.JSONSchema) != test.want {
+			t.Errorf("%q: %+v, %v", test.name, c, err)
+		}
+	}
+}
