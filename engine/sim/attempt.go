@@ -43,8 +43,10 @@ type attempt struct {
 
 	id     string
 	stream bool
-	early  bool          // headers are sent before the first token
-	ping   time.Duration // between keep-alive comments; 0 = none
+
+	constraint *engine.Constraint // nil = none
+	early      bool               // headers are sent before the first token
+	ping       time.Duration      // between keep-alive comments; 0 = none
 
 	states  states
 	aborted chan struct{}  // closed by the abort endpoint
@@ -87,6 +89,7 @@ func (a *attempt) serve(prompt []engine.TokenID, sampling engine.SamplingParams,
 
 	p := &producer{config: &s.config, g: newGeneration(&s.config, prompt, sampling, stop), output: output,
 		stops: newStopStrings(s.words, stops), fault: a.fault, wait: a.wait}
+	p.g.constrain(a.constraint)
 	p.g.deaf = s.config.Kind == KindSGLang && stop.IgnoreEOS
 	err := a.generate(p)
 	switch {

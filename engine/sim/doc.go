@@ -31,7 +31,8 @@
 // far as a frontend sees a difference.
 //
 // Not simulated: several prompts or answers per request (n), echo, prompt
-// logprobs, grammars (accepted, and without effect), LoRA (but for its list), and penalties, which
+// logprobs, what a grammar or a regular expression says (a schema has an answer that fits it, a
+// choice one of its texts), LoRA (but for its list), and penalties, which
 // like small logit biases are accepted and change nothing, because the model
 // has no logits; a bias of 100 or more forces an id, -100 or less bans it.
 //

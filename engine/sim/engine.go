@@ -134,6 +134,7 @@ func (r *run) generate(req *engine.Request) error {
 			Message: fmt.Sprintf("the prompt has %d tokens, the context %d", n, c.ContextLength)}
 	}
 	p := &producer{config: c, g: newGeneration(c, req.TokenIDs, req.Sampling, req.Stop), output: req.Output, fault: r.fault, wait: r.wait}
+	p.g.constrain(req.Constraint)
 	for p.finish == "" {
 		if done, err := r.strike(p); done {
 			return err

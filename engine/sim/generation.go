@@ -143,6 +143,11 @@ func (g *generation) choose() engine.TokenID {
 		g.script = g.script[1:]
 		return id
 	}
+	if len(g.script) > 0 {
+		id := g.script[0]
+		g.script = g.script[1:]
+		return id
+	}
 	d := g.draw()
 	if len(g.forced) > 0 {
 		return g.forced[d.below(len(g.forced))]

@@ -62,6 +62,7 @@ type llamaRequest struct {
 	NProbs           *int            `json:"n_probs"`
 	Logprobs         *int            `json:"logprobs"`
 	Grammar          string          `json:"grammar"`
+	JSONSchema       json.RawMessage `json:"json_schema"`
 	SSEPingInterval  *int            `json:"sse_ping_interval"` // seconds; -1 = off
 }
 
@@ -142,6 +143,9 @@ func (s *Server) llamaCompletion(w http.ResponseWriter, r *http.Request) {
 	}
 	a.protocol = &llamaProtocol{s: s, req: &req, prompt: prompt, budget: orDefault(budget, -1), bias: bias, probs: probs,
 		text: textStream{words: s.words}, stops: newStopStrings(s.words, req.Stop), start: time.Now()}
+	if req.JSONSchema != nil && req.Grammar == "" { // of a grammar nothing is understood, and it is without effect
+		a.constraint = &engine.Constraint{JSONSchema: req.JSONSchema}
+	}
 	a.serve(prompt, sampling, stop, req.Stop, engine.OutputOptions{Logprobs: probs > 0, TopLogprobs: probs})
 }
 

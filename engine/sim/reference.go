@@ -11,6 +11,7 @@ func Reference(config Config, req *engine.Request) ([]engine.TokenID, engine.Fin
 		return nil, ""
 	}
 	g := newGeneration(&config, req.TokenIDs, req.Sampling, req.Stop)
+	g.constrain(req.Constraint)
 	var ids []engine.TokenID
 	for {
 		id, finish := g.next()

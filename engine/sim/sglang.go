@@ -166,6 +166,7 @@ func (s *Server) sglangGenerate(w http.ResponseWriter, r *http.Request) {
 		_ = a.write(protocol.end(none, true))
 		return
 	}
+	a.constraint = params.constraint()
 	a.serve(req.InputIDs, sampling, stop, readStops(params.Stop), engine.OutputOptions{Logprobs: req.ReturnLogprob, TopLogprobs: req.TopLogprobs})
 }
 
@@ -237,6 +238,21 @@ func (s *Server) checkSGLang(req *sglangRequest, p *sglangParams) *sglangError {
 		}
 	}
 	return nil
+}
+
+// constraint reads the one kind that is set.
+func (p *sglangParams) constraint() *engine.Constraint {
+	if countSet(p.JSONSchema, p.Regex, p.EBNF, p.StructuralTag) == 0 {
+		return nil
+	}
+	c := &engine.Constraint{Regex: orDefault(p.Regex, ""), Grammar: orDefault(p.EBNF, "")}
+	if p.JSONSchema != nil {
+		c.JSONSchema = json.RawMessage(*p.JSONSchema)
+	}
+	if p.StructuralTag != nil {
+		c.StructuralTag = json.RawMessage(*p.StructuralTag)
+	}
+	return c
 }
 
 // sglangDefaultMax is the budget of a request that names none.

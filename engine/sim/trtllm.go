@@ -74,6 +74,29 @@ type trtRequest struct {
 	IgnoreEOS         bool               `json:"ignore_eos"`
 	Logprobs          *int               `json:"logprobs"`
 	Priority          *float64           `json:"priority"`
+	ResponseFormat    *trtFormat         `json:"response_format"`
+}
+
+// A trtFormat is a constraint.
+type trtFormat struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema"`
+	Regex  string          `json:"regex"`
+	EBNF   string          `json:"ebnf"`
+}
+
+func (f *trtFormat) constraint() *engine.Constraint {
+	switch {
+	case f == nil || f.Type == "text":
+		return nil
+	case f.Type == "json":
+		return &engine.Constraint{JSONSchema: f.Schema}
+	case f.Type == "regex":
+		return &engine.Constraint{Regex: f.Regex}
+	case f.Type == "structural_tag":
+		return &engine.Constraint{StructuralTag: json.RawMessage("{}")}
+	}
+	return &engine.Constraint{Grammar: f.EBNF}
 }
 
 type trtStreamOptions struct {
@@ -143,6 +166,7 @@ func (s *Server) trtCompletions(w http.ResponseWriter, r *http.Request) {
 	a := s.attempt(w, r, id, req.Stream)
 	a.early = true
 	a.protocol = &trtProtocol{s: s, req: &req, id: "cmpl-" + id, promptTokens: len(prompt), stop: stop, text: textStream{words: s.words}}
+	a.constraint = req.ResponseFormat.constraint()
 	a.serve(prompt, engine.SamplingParams{Temperature: temperature, Seed: req.Seed, LogitBias: bias}, stop, readStops(req.Stop), output)
 }
 

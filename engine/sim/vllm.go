@@ -170,6 +170,9 @@ func (s *Server) vllmCompletions(w http.ResponseWriter, r *http.Request) {
 		ids: orDefault(req.ReturnTokenIDs, false) && !s.profile.noTokenIDs, asIDs: orDefault(req.ReturnTokensAsTokenID, false),
 		text: textStream{words: s.words},
 	}
+	if slices.Contains(s.profile.fields, "structured_outputs") { // else it is ignored
+		a.constraint = req.constraint()
+	}
 	a.serve(prompt, sampling, stop, readStops(req.Stop), output)
 }
 
@@ -222,6 +225,7 @@ func (s *Server) vllmGenerate(w http.ResponseWriter, r *http.Request) {
 		s: s, id: "generate-tokens-" + base, promptTokens: len(req.TokenIDs), stop: stop,
 		options: orDefault(req.StreamOptions, vllmStreamOptions{}),
 	}
+	a.constraint = req.SamplingParams.constraint()
 	a.serve(req.TokenIDs, sampling, stop, readStops(req.SamplingParams.Stop), output)
 }
 
@@ -341,6 +345,26 @@ func (s *Server) checkVLLMSampling(p *vllmSampling) *vllmError {
 		}
 	}
 	return nil
+}
+
+// constraint reads the one kind that is set.
+func (p *vllmSampling) constraint() *engine.Constraint {
+	if countKinds(p.StructuredOutputs) == 0 {
+		return nil
+	}
+	var kinds struct {
+		JSON          json.RawMessage `json:"json"`
+		JSONObject    bool            `json:"json_object"`
+		Regex         string          `json:"regex"`
+		Choice        []string        `json:"choice"`
+		Grammar       string          `json:"grammar"`
+		StructuralTag json.RawMessage `json:"structural_tag"`
+	}
+	if json.Unmarshal(encodeJSON(p.StructuredOutputs), &kinds) != nil {
+		return nil
+	}
+	return &engine.Constraint{JSONSchema: kinds.JSON, JSONObject: kinds.JSONObject, Regex: kinds.Regex,
+		Choice: kinds.Choice, Grammar: kinds.Grammar, StructuralTag: kinds.StructuralTag}
 }
 
 // countKinds counts the constraints that are set.
