@@ -118,9 +118,10 @@ func (s suite) staleConnection(t *testing.T) {
 	}
 }
 
-// sharedConnection: an answer that has come to its end gives its connection back.
-// What its consumer does afterwards must not touch the next request on it.
-func (s suite) sharedConnection(t *testing.T) {
+// brokenConnection: an answer that ends properly but makes no sense may be another
+// one's, and takes its connection with it. What its consumer does afterwards must not
+// touch the next request.
+func (s suite) brokenConnection(t *testing.T) {
 	inBubbleReplies(t, s.newClient, func(n int) Reply {
 		if n == 0 {
 			return Reply{Pieces: []string{s.steps(1)}} // ends too early, but properly
@@ -132,7 +133,7 @@ func (s suite) sharedConnection(t *testing.T) {
 		var ids []engine.TokenID
 		for _, err := range w.client.Generate(w.Context(), NewRequest()) {
 			if err != nil {
-				delta, err, _ := next() // on the connection that has just become free
+				delta, err, _ := next() // not on the connection that has just come to rest
 				if err != nil {
 					w.Fatal(err)
 				}
@@ -145,7 +146,7 @@ func (s suite) sharedConnection(t *testing.T) {
 			}
 			ids = append(ids, delta.TokenIDs...)
 		}
-		if !slices.Equal(ids, scriptIDs) || w.network.Made() != 1 {
+		if !slices.Equal(ids, scriptIDs) || w.network.Made() != 2 {
 			w.Errorf("ids %v over %d connections", ids, w.network.Made())
 		}
 	})

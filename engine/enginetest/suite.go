@@ -68,7 +68,7 @@ func Run(t *testing.T, newClient NewClient, d Dialect) {
 	t.Run("after the finish", s.afterFinish)
 	t.Run("connections", s.connections)
 	t.Run("stale connection", s.staleConnection)
-	t.Run("shared connection", s.sharedConnection)
+	t.Run("broken connection", s.brokenConnection)
 	t.Run("leaving", s.leaving)
 	t.Run("caller's end", s.callersEnd)
 	t.Run("silence", s.silence)

@@ -111,7 +111,7 @@ func TestLargeBody(t *testing.T) {
 		if text, err := io.ReadAll(resp); string(text) != "ok" || err != nil {
 			t.Errorf("%q, %v", text, err)
 		}
-		resp.Abort()
+		resp.Finish()
 	}
 	link.Close() // else the server would wait for the end of idleness
 	if made.Load() != 1 {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -72,6 +73,42 @@ func TestSecondAnswerIsNotTaken(t *testing.T) {
 	}
 }
 
+// An answer that nobody asked for can meet the next request on its way. Whoever
+// takes it finds that it makes no sense, and the answer that comes behind it is
+// nobody's.
+func TestAnswerThatMeetsARequest(t *testing.T) {
+	link, made := scripted(t, func(_ int64, conn *net.TCPConn, in *bufio.Reader) {
+		for first := true; ; first = false {
+			req, err := http.ReadRequest(in)
+			if err != nil || req.Body.Close() != nil {
+				return
+			}
+			if !first {
+				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
+			}
+			name := req.Header.Get("X-Request-Id")
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(name), name)
+		}
+	})
+	for i := range 6 {
+		name := fmt.Sprintf("request-%d", i)
+		resp, err := link.Post(t.Context(), "/x", name, []byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch body, err := io.ReadAll(resp); {
+		case err != nil || string(body) != name && string(body) != "forged":
+			t.Errorf("%s: %q, %v", name, body, err)
+		case string(body) == name:
+			resp.Finish()
+		}
+		resp.Abort()
+	}
+	if made.Load() != 3 {
+		t.Errorf("%d connections", made.Load())
+	}
+}
+
 // A kept connection that the worker closes just when it is used again costs a probe
 // no more than it costs a request.
 func TestGetOnAConnectionThatIsJustClosed(t *testing.T) {
@@ -118,6 +155,7 @@ func TestGoodbyeThatMeetsARequest(t *testing.T) {
 		if body, err := io.ReadAll(resp); string(body) != "ok" || err != nil {
 			t.Errorf("%q, %v", body, err)
 		}
+		resp.Finish()
 	}
 	if _, err := link.Get(t.Context(), "/"); engine.AsError(err).Status != 408 {
 		t.Errorf("%v", err) // the goodbye of the third connection, and then that of the fourth

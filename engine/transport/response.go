@@ -114,16 +114,13 @@ func (r *Response) giveBack() {
 	r.early, r.lent = nil, nil
 }
 
-// end is the end of the body: the connection is free for another request now,
-// whatever the caller does with the answer, or it is closed.
+// end is the end of the body. Its connection is closed, unless it can bear another
+// request; then it waits for Finish, which says that the answer made sense.
 func (r *Response) end(clean bool) {
 	r.eof = true
-	if whole, _ := r.sent(); whole && clean && r.keep && r.unwatch() && r.conn.SetReadDeadline(time.Time{}) == nil {
-		r.link.idle.put(r.conn)
-		r.conn = nil
-		return
+	if whole, _ := r.sent(); !whole || !clean || !r.keep {
+		r.close()
 	}
-	r.close()
 }
 
 // sent reports whether all of the request was. The error is why it will not be.
@@ -180,12 +177,17 @@ func (r *Response) Finish() {
 		r.hurry(restWait)
 		_, _ = io.CopyN(io.Discard, r, maxRestBytes)
 	}
+	if r.eof && r.conn != nil && r.unwatch() && r.conn.SetReadDeadline(time.Time{}) == nil {
+		r.link.idle.put(r.conn)
+		r.conn = nil
+	}
 	r.Abort()
 }
 
 // Abort closes the answer's connection before it returns, which tells the worker
-// to stop. After Finish, and after the body's end, it only tidies up: the
-// connection is kept then, and may already carry another request.
+// to stop. It does so also after the end of a body that the caller found to be no
+// answer: it may have been another one's, and ours is still to come. After Finish
+// it does nothing.
 func (r *Response) Abort() {
 	r.giveBack()
 	if r.conn != nil {
