@@ -34,7 +34,7 @@ func TestHalfOfACrowdIsMoved(t *testing.T) {
 				workers[i] = startWorker(t, "--kind", "vllm", "--style", "whole", "--gap", "1s")
 				urls = append(urls, workers[i].url())
 			}
-			front := serve(t, urls, "--migration-limit", "3", "--stall-timeout", stall.String(), "--log-level", "error")
+			front := serve(t, urls, "--migration-limit", "3", "--migration-spacing", "0", "--stall-timeout", stall.String(), "--log-level", "error")
 			front.waitReady(2)
 			body := fmt.Sprintf(story, tokens)
 			var begun atomic.Int32
