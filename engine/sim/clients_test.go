@@ -90,6 +90,10 @@ func TestClientsGetWhatTheEngineGives(t *testing.T) {
 			r.Sampling.LogitBias = map[engine.TokenID]float64{777: 100, 778: 100, 5: -100}
 		},
 		"logprobs": func(r *engine.Request) { r.Output = engine.OutputOptions{Logprobs: true, TopLogprobs: 3} },
+		"schema": func(r *engine.Request) {
+			r.Constraint = &engine.Constraint{JSONSchema: []byte(`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}}`)}
+		},
+		"object": func(r *engine.Request) { r.Constraint = &engine.Constraint{JSONObject: true} },
 	}
 	for _, p := range pairings {
 		for name, change := range requests {

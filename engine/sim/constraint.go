@@ -23,14 +23,16 @@ func (g *generation) constrain(c *engine.Constraint) {
 	d := draw(mix(g.chain + 2))
 	text := ""
 	switch {
-	case c.JSONSchema != nil:
+	case c.JSONSchema != nil || c.JSONObject:
+		source := c.JSONSchema
+		if c.JSONObject {
+			source = engine.AnyObject // as some clients say it
+		}
 		var schema any
-		if json.Unmarshal(c.JSONSchema, &schema) != nil {
+		if json.Unmarshal(source, &schema) != nil {
 			schema = true
 		}
 		text = string(encodeJSON(instance{root: schema, d: &d}.of(schema, 0)))
-	case c.JSONObject:
-		text = string(encodeJSON(map[string]any{"n": d.below(1000), "s": word(&d)}))
 	case c.Choice != nil:
 		text = c.Choice[d.below(len(c.Choice))]
 	default:
@@ -117,6 +119,9 @@ func (in instance) object(s map[string]any, depth int) any {
 	}
 	slices.Sort(names) // a map's order is random, the model must not be
 	object := map[string]any{}
+	if s["properties"] == nil && s["additionalProperties"] != false {
+		object["n"], object["s"] = in.d.below(1000), word(in.d)
+	}
 	for _, name := range names {
 		if depth <= maxInstanceDepth || slices.Contains(required, any(name)) {
 			object[name] = in.of(properties[name], depth+1)
