@@ -3,6 +3,7 @@ package vllm
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 	}
 	c.route.Store(int32(spec.route(info.Version)))
 	c.maxLogprobs.Store(unknownLimit)
-	c.known.Store(&description{version: info.Version, parameters: spec.parameters()})
+	c.known.Store(&description{version: info.Version, parameters: spec.parameters(info.Version)})
 	return info, nil
 }
 
@@ -162,24 +163,36 @@ func (s *spec) route(version string) route {
 }
 
 // parameters is the table of a server with this description.
-func (s *spec) parameters() engine.Parameters {
+func (s *spec) parameters(version string) engine.Parameters {
 	completion := s.Components.Schemas.Completion
-	if !completion.described() {
-		return Parameters
-	}
 	of := Parameters
+	if !completion.described() {
+		if minor, ok := minorVersion(version); ok && minor < structuredSince {
+			of = withoutConstraints(of)
+		}
+		return of
+	}
 	if !completion.has("cache_salt") {
 		of = without(of, engine.CacheSalt) // it would be ignored without a word, and isolate nothing
 	}
 	if !completion.has("priority") {
 		of = without(of, engine.Priority)
 	}
-	if !completion.has("structured_outputs") { // before 0.11
-		for _, name := range constraints {
-			of = without(of, name)
-		}
+	if !completion.has("structured_outputs") {
+		of = withoutConstraints(of)
 	}
 	return of
+}
+
+// structuredSince is the first 0.x release that knows structured_outputs. Those
+// before it would ignore a constraint without a word.
+const structuredSince = 11
+
+func withoutConstraints(p engine.Parameters) engine.Parameters {
+	for _, name := range constraints {
+		p = without(p, name)
+	}
+	return p
 }
 
 // checkIDs makes sure that the server returns ids: by its description, or by a
@@ -220,16 +233,28 @@ func fatal(err error) error {
 	return err
 }
 
-// hasReliableGenerate judges a version such as "0.32.0" or "0.30.1.dev4+gabc".
-// What cannot be read gets the baseline.
+// hasReliableGenerate judges a version. What cannot be read gets the baseline.
 func hasReliableGenerate(version string) bool {
+	minor, ok := minorVersion(version)
+	return ok && minor >= generateSince
+}
+
+// minorVersion reads a version such as "0.32.0" or "0.30.1.dev4+gabc". Of one that
+// is no 0.x any more it is larger than all of them.
+func minorVersion(version string) (minor int, ok bool) {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {
-		return false
+		return 0, false
 	}
 	major, err1 := strconv.Atoi(parts[0])
 	minor, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (major > 0 || minor >= generateSince)
+	if err1 != nil || err2 != nil {
+		return 0, false
+	}
+	if major > 0 {
+		return math.MaxInt, true
+	}
+	return minor, true
 }
 
 // Health implements engine.Client. It says nothing of the engine process behind

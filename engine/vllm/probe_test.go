@@ -77,6 +77,11 @@ func TestConstraintsThatAVersionLacks(t *testing.T) {
 			t.Errorf("%v: lacks %q, want %q; %v", test.fields, c.Unsupported(req), test.want, err)
 		}
 	}
+	for version, want := range map[string]string{"0.10.2": "guided_choice", "0.11.0": "", "1.0.0": "", "main": ""} {
+		if got := (&spec{}).parameters(version).Unsupported(req); got != want {
+			t.Errorf("%s, which does not describe its requests, lacks %q, want %q", version, got, want)
+		}
+	}
 }
 
 // What a worker refuses because of how it was started, another one may take, and
