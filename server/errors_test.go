@@ -96,6 +96,7 @@ func TestWhyThereWasNoMove(t *testing.T) {
 		engine.MovesUsedUp:      "(1 attempt was made; its limit of moves is used up). ",
 		engine.SequenceTooLong:  "(1 attempt was made; it is too long to be moved). ",
 		engine.PoisonousRequest: "(1 attempt was made). ",
+		engine.GuidedDecoding:   "its answer is constrained (structured output), and a part of it had been delivered",
 		engine.PoisonSuspected:  "any of which may be the cause). The request can be repeated.",
 	} {
 		rig := newRig(fakeText(func(_ context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
