@@ -130,7 +130,7 @@ func newServe() *Serve {
 		optional(integer(&c.MigrationMaxSeqLen, 0, 1, maxTokens, "migration-max-seq-len",
 			"a request whose prompt and output together exceed so many tokens is no longer moved")),
 		duration(&c.MigrationSpacing, 5*time.Millisecond, "migration-spacing",
-			"time between two starts of moved requests on one worker, so that it is not hit by all at once; a lone one starts at once; 0 = all start at once"),
+			"time between two starts of moved requests on one worker, so that it is not hit by all at once; a lone one starts at once, and none waits longer than 2s; 0 = all start at once"),
 
 		section("Routing and time"),
 		choice(&c.RouterMode, LeastLoaded, []string{LeastLoaded, RoundRobin, PowerOfTwo, Random}, "router-mode",

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -285,6 +286,36 @@ func TestADrainTrustsNoSuspect(t *testing.T) {
 		r.mustBe(t, "w2", stateSuspect)
 		r.Drain("w1")
 		<-done
+	})
+}
+
+// A crowd that spacing would hold up for long starts closer together.
+func TestACrowdDoesNotWaitLong(t *testing.T) {
+	cfg := testConfig
+	cfg.MoveSpacing = 20 * time.Millisecond
+	newRig(t, 2, cfg, func(t *testing.T, r *rig) {
+		r.rnd = rand.New(rand.NewPCG(1, 2)).IntN
+		const crowd = 1000 // 20 s apart
+		now := time.Now()
+		early, last := 0, time.Duration(0)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for range crowd {
+			wait := r.pace("m", now, 1).Sub(now)
+			last = max(last, wait)
+			if wait < maxMoveWait/2 {
+				early++
+			}
+		}
+		if last > maxMoveWait || last < maxMoveWait*9/10 {
+			t.Errorf("the last one waits %v", last)
+		}
+		if early < crowd/3 || early > crowd*2/3 {
+			t.Errorf("%d of %d start in the first half", early, crowd)
+		}
+		if next := r.pace("m", now.Add(2*maxMoveWait), 1).Sub(now); next != 2*maxMoveWait {
+			t.Errorf("a lone one, later, waits %v", next-2*maxMoveWait)
+		}
 	})
 }
 

@@ -2,6 +2,10 @@ package router
 
 import "time"
 
+// maxMoveWait bounds what spacing adds to a move. A crowd that would take longer is
+// spread over that time, and so starts closer together.
+const maxMoveWait = 2 * time.Second
+
 // pace returns when a request that lost its worker may start on another one.
 // After the death of a worker with many streams the survivors get them spread in
 // time: MoveSpacing apart on each of them. A lone stream starts at once, and one
@@ -10,6 +14,9 @@ func (r *Router) pace(model string, now time.Time, survivors int) time.Time {
 	start := now
 	if next := r.nextMove[model]; next.After(now) {
 		start = next
+	}
+	if start.Sub(now) > maxMoveWait {
+		return now.Add(time.Duration(r.rnd(int(maxMoveWait))))
 	}
 	r.nextMove[model] = start.Add(r.cfg.MoveSpacing / time.Duration(survivors))
 	return start
