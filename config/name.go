@@ -49,11 +49,12 @@ func parseServedName(before []Named, text string) ([]Named, error) {
 // addNamed refuses what is incomplete or contradicts an element before it. text
 // is the element as it was written, form how it should be.
 func addNamed(before []Named, n Named, text, form string) ([]Named, error) {
+	name, value, _ := strings.Cut(form, "=")
 	switch {
 	case len(text) > maxNameBytes:
 		return nil, fmt.Errorf("the value is longer than %d bytes", maxNameBytes)
 	case n.Value == "" || strings.HasPrefix(text, "="):
-		return nil, fmt.Errorf("%q is incomplete; write %s", text, form)
+		return nil, fmt.Errorf("%q is incomplete; write [%s=]%s", text, name, value)
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return nil, fmt.Errorf("%q holds a control character", text)
 	}

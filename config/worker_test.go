@@ -97,9 +97,9 @@ func TestNamed(t *testing.T) {
 		t.Errorf("two workers' names for one public name: %v, %v", ns, err)
 	}
 	for want, texts := range map[string][]string{
-		`"=x" is incomplete; write NAME=PATH`:                                    {"=x"},
-		`"x=" is incomplete; write NAME=PATH`:                                    {"x="},
-		`"" is incomplete; write NAME=PATH`:                                      {""},
+		`"=x" is incomplete; write [NAME=]PATH`:                                  {"=x"},
+		`"x=" is incomplete; write [NAME=]PATH`:                                  {"x="},
+		`"" is incomplete; write [NAME=]PATH`:                                    {""},
 		`"a" and "b" are both given without a name before them; write NAME=PATH`: {"a", "b"},
 		`"n" is given twice, as "a" and as "b"`:                                  {"n=a", "n=b"},
 		`"a\nb" holds a control character`:                                       {"a\nb"},

@@ -110,7 +110,7 @@ func (h *Hub) Fetch(ctx context.Context, ref Ref) (Found, error) {
 		return h.fetchHeader(ctx, ref, list.commit, gguf)
 	}
 	if ref.File != "" || ref.Quant != "" {
-		return Found{}, failed(ErrNotFound, "%s has no .gguf file that is %s; it has %s", ref.Repo, ref, listed(ggufNames(list.files)))
+		return Found{}, failed(ErrNotFound, "%s has no .gguf file that is %s; of such files it has %s", ref.Repo, ref, listed(ggufNames(list.files)))
 	}
 	if !hasTokenizer(files) {
 		return Found{}, failed(ErrNotFound, "%s has no tokenizer on %s: neither a %s nor a .gguf file; give the folder of the model's tokenizer with --model-path", ref.Repo, h.endpoint.Host, tokenizerFile)

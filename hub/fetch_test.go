@@ -306,7 +306,7 @@ func TestRefusals(t *testing.T) {
 		{"org/gated", "", 0, ErrDenied, "org/gated is gated: accept its terms at " + fake.URL() + "/org/gated and set HF_TOKEN"},
 		{"org/tiny@v9", "", 0, ErrNotFound, `has no revision "v9"`},
 		{"org/weights", "", 0, ErrNotFound, "has no tokenizer"},
-		{"org/gguf:Q4_K_M", "", 0, ErrNotFound, "has no .gguf file that is org/gguf:Q4_K_M; it has a-Q8_0.gguf"},
+		{"org/gguf:Q4_K_M", "", 0, ErrNotFound, "has no .gguf file that is org/gguf:Q4_K_M; of such files it has a-Q8_0.gguf"},
 		{"org/tiny", "", 403, ErrDenied, "status 403"},
 		{"org/tiny", "", 429, ErrUnavailable, "status 429"},
 		{"org/tiny", "", 503, ErrUnavailable, "status 503"},

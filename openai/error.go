@@ -106,7 +106,7 @@ const (
 // thereIs lists as many names as there is room for, each as a whole.
 func thereIs(names []string) string {
 	if len(names) == 0 {
-		return "there is none yet"
+		return "there is none at the moment"
 	}
 	n, room := 0, maxListedBytes
 	for n < len(names) && len(names[n]) <= room {

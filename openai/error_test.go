@@ -19,7 +19,7 @@ func TestConstructors(t *testing.T) {
 		{InvalidJSON("", "broken"), 400, TypeInvalidRequest, "", "invalid_json", "broken"},
 		{Missing("model"), 400, TypeInvalidRequest, "model", "missing_required_parameter", "Missing required parameter: 'model'."},
 		{Unsupported("suffix", "no"), 400, TypeInvalidRequest, "suffix", "unsupported_parameter", "'suffix' is not supported: no."},
-		{ModelNotFound("x", nil), 404, TypeInvalidRequest, "model", "model_not_found", "The model 'x' does not exist; there is none yet."},
+		{ModelNotFound("x", nil), 404, TypeInvalidRequest, "model", "model_not_found", "The model 'x' does not exist; there is none at the moment."},
 		{ModelNotFound("x", []string{"a", "org/b"}), 404, TypeInvalidRequest, "model", "model_not_found", "The model 'x' does not exist; there is: a, org/b."},
 		{ModelNotFound("x", []string{"a", long, "c"}), 404, TypeInvalidRequest, "model", "model_not_found", "The model 'x' does not exist; there is: a, …; GET /v1/models lists all."},
 		{ModelNotFound("x", []string{long}), 404, TypeInvalidRequest, "model", "model_not_found", "The model 'x' does not exist; GET /v1/models lists those that do."},

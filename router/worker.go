@@ -177,7 +177,7 @@ func (w *worker) reason(now time.Time) string {
 		case w.lost && w.attachErr != "":
 			return fmt.Sprintf("%s, and it cannot be attached again: %s", describe(w.why), w.attachErr)
 		case w.lost:
-			return "is attached again after " + describe(w.why)
+			return "is asked again what it is, after " + describe(w.why)
 		case w.gate == untilProbe:
 			return "waits for a good one-token generation after " + describe(w.why)
 		}

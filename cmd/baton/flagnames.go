@@ -73,7 +73,7 @@ func (f *flagNames) saw(own, public string) {
 }
 
 // looked notes a look at a worker. When all workers are there, or there was time
-// enough, it warns of the names that none of them has, once.
+// enough for those whose models are known, it warns of the names that none of them has, once.
 func (f *flagNames) looked(workerID string, attached bool, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *flagNames) looked(workerID string, attached bool, now time.Time) {
 		f.attached[workerID] = true
 	}
 	there := len(f.attached)
-	if f.said || there == 0 || there < f.workers && now.Sub(f.began) < flagNamesGrace {
+	if f.said || len(f.own) == 0 || there < f.workers && now.Sub(f.began) < flagNamesGrace {
 		return
 	}
 	f.said = true

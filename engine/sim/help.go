@@ -14,8 +14,8 @@ address. What it says is nonsense, but each token depends on all before it. The 
 the folder of its tokenizer, which the worker does not have:
 
   baton sim --write-model sim-model
-  baton sim --port 8001
-  baton serve --worker http://127.0.0.1:8001 --model-path sim-model
+  baton sim --port 9001
+  baton serve --worker http://127.0.0.1:9001 --model-path sim-model
 
 `
 
