@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"sse":          {},
 	"openai":       {},
 	"gguf":         {},
+	"parser":       {},
 	"chattemplate": {},
 	"config":       {},
 	"discovery":    {},
