@@ -19,7 +19,6 @@ var allowed = map[string][]string{
 	"sse":          {},
 	"openai":       {},
 	"gguf":         {},
-	"parser":       {},
 	"chattemplate": {},
 	"config":       {},
 	"discovery":    {},
