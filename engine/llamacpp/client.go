@@ -3,6 +3,7 @@ package llamacpp
 import (
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"baton/engine"
+	"baton/engine/stream"
 	"baton/engine/transport"
 	"baton/sse"
 )
@@ -84,7 +86,8 @@ func (c *Client) Unsupported(req *engine.Request) string {
 // Generate implements engine.Engine.
 func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Stream {
 	if req.Stop.MinTokens > 0 {
-		return c.generateMinimum(ctx, req)
+		// llama.cpp has no such parameter. IgnoreEOS keeps it from its own end ids only.
+		return stream.WithMinimum(ctx, req, math.Inf(-1), c.generate)
 	}
 	return c.generate(ctx, req)
 }
@@ -109,20 +112,8 @@ func (c *Client) generateWhole(ctx context.Context, req *engine.Request, grammar
 		defer resp.Abort() // whatever happens; nothing after Finish
 		a := answer{client: c, req: req, resp: resp, events: sse.NewReader(resp)}
 		a.events.LimitEvent(maxEventBytes + len(req.TokenIDs)*eventBytesPerID)
-		for {
-			delta, err := a.next(ctx)
-			if err != nil {
-				yield(engine.Delta{}, err)
-				return
-			}
-			finished := delta.FinishReason != ""
-			if !yield(delta, nil) && !finished {
-				return
-			}
-			if finished {
-				resp.Finish()
-				return
-			}
+		if stream.Deliver(ctx, a.next, yield) == stream.Finished {
+			resp.Finish()
 		}
 	}
 }

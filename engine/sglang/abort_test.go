@@ -13,6 +13,7 @@ import (
 
 	"baton/engine"
 	"baton/engine/enginetest"
+	"baton/engine/stream"
 	"baton/engine/transport"
 )
 
@@ -73,7 +74,7 @@ func (a *abortable) run(t *testing.T, requests int, after time.Duration) *engine
 func TestAbandonedRequestsAreAborted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &abortable{answer: func(http.ResponseWriter, *http.Request) {}}
-		a.run(t, 3, 2*abortGather)
+		a.run(t, 3, 2*stream.AbortGather)
 		if want := []string{`{"rid":"r-000"}`, `{"rid":"r-001"}`, `{"rid":"r-002"}`}; !slices.Equal(a.ids(), want) {
 			t.Errorf("aborted %q, want %q", a.ids(), want)
 		}
@@ -91,7 +92,7 @@ func TestAServerThatDoesNotListen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &abortable{answer: answer}
-				network := a.run(t, 50, 2*abortTimeout)
+				network := a.run(t, 50, 2*stream.AbortTimeout)
 				if n := len(a.ids()); n == 0 || n > 2 { // net/http may repeat one on a new connection
 					t.Errorf("%d messages: %q", n, a.ids())
 				}

@@ -2,7 +2,6 @@ package sglang
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"baton/engine"
 	jsonframe "baton/engine/frame"
+	"baton/engine/stream"
 	"baton/engine/transport"
 	"baton/sse"
 )
@@ -28,7 +28,7 @@ const (
 type Client struct {
 	link     *transport.Link
 	settings atomic.Pointer[settings] // what Probe found
-	aborts   aborts
+	aborts   stream.Aborts
 }
 
 var _ engine.Client = (*Client)(nil)
@@ -71,29 +71,14 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 			return
 		}
 		defer resp.Abort() // whatever happens; nothing after Finish
-		a := &answer{link: c.link, resp: resp, req: req, tally: tally{expected: s.form}}
-		a.events.Reset(resp, a.buf[:])
-		a.events.LimitEvent(maxEvent(req))
+		a := &answer{link: c.link, req: req, tally: tally{expected: s.form}}
 		a.frame.ids = a.ids[:0]
-		for {
-			delta, err := a.next(ctx)
-			if err != nil {
-				if cause := engine.CauseOf(ctx); cause != nil {
-					err = cause // whatever broke, it broke because the caller went
-					defer c.abort(req.ID)
-				}
-				yield(engine.Delta{}, err)
-				return
-			}
-			finished := delta.FinishReason != ""
-			if more := yield(delta, nil); !more && !finished || finished && a.cut {
-				defer c.abort(req.ID)
-				return
-			}
-			if finished {
-				resp.Finish()
-				return
-			}
+		a.Begin(a, c.link, resp, maxEvent(req), req.Output.Logprobs)
+		switch end := stream.Deliver(ctx, a.Next, yield); {
+		case end == stream.Left, end == stream.Finished && a.cut:
+			c.abort(req.ID)
+		case end == stream.Finished:
+			resp.Finish()
 		}
 	}
 }
@@ -130,76 +115,27 @@ func (c *Client) start(ctx context.Context, req *engine.Request, s *settings) (*
 // An answer is one streamed response that is being read, with the memory for a
 // usual event within it.
 type answer struct {
+	stream.Answer
 	link  *transport.Link
-	resp  *transport.Response
 	req   *engine.Request
 	tally tally
 	cut   bool // it was ended here, and the server does not know
 
-	joined []engine.TokenID
-	held   bool // delta and err were read behind the delta that was returned last
-	delta  engine.Delta
-	err    *engine.Error
-
-	events sse.Reader
-	frame  frame
-	ids    [8]engine.TokenID
-	buf    [4 << 10]byte
+	frame frame
+	ids   [8]engine.TokenID
 }
 
-// maxJoined bounds the ids of a delta that is made of several events.
-const maxJoined = 64
-
-// next returns the next delta that holds ids or a finish reason. Events that
-// have arrived together become one delta, which then costs all stages above, and
-// the client, as much as one token: whoever falls behind catches up. Only the
-// last event stands for itself, and those with logprobs do.
-func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
-	if a.held || a.events.Buffered() { // else it is read from a connection that ends with ctx
-		if cause := engine.CauseOf(ctx); cause != nil {
-			return engine.Delta{}, cause
-		}
-	}
-	delta, err := a.delta, a.err
-	if !a.held {
-		delta, err = a.read()
-		for err == nil && len(delta.TokenIDs) == 0 && delta.FinishReason == "" {
-			delta, err = a.read()
-		}
-	}
-	a.held = false
-	if err != nil || delta.FinishReason != "" || a.req.Output.Logprobs || !a.events.Buffered() {
-		return delta, err
-	}
-	a.joined = append(a.joined[:0], delta.TokenIDs...)
-	for len(a.joined) < maxJoined && a.events.Buffered() {
-		if a.delta, a.err = a.read(); a.err != nil || a.delta.FinishReason != "" {
-			a.held = true
-			break
-		}
-		a.joined = append(a.joined, a.delta.TokenIDs...)
-	}
-	return engine.Delta{TokenIDs: a.joined}, nil
-}
-
-// read reads one event, which may say nothing.
-func (a *answer) read() (engine.Delta, *engine.Error) {
-	event, err := a.events.Next()
-	switch {
-	case err == io.EOF:
-		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended without a finish reason")
-	case err != nil:
-		return engine.Delta{}, a.resp.ReadError(err)
-	case len(event.Data) == 0:
-		return engine.Delta{}, nil
-	case string(event.Data) == "[DONE]":
-		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended with [DONE] and no finish reason")
+// Read implements stream.Source.
+func (a *answer) Read() (engine.Delta, *engine.Error) {
+	data, fault := a.Event()
+	if fault != nil || len(data) == 0 {
+		return engine.Delta{}, fault
 	}
 	f := &a.frame
-	if err := f.decode(event.Data, a.req.Output, a.tally.form == incremental); err != nil {
+	if err := f.decode(data, a.req.Output, a.tally.form == incremental); err != nil {
 		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
 	}
-	if fault := a.judge(event.Data); fault != nil {
+	if fault = a.judge(data); fault != nil {
 		return engine.Delta{}, fault
 	}
 	if !f.withIDs {
@@ -207,7 +143,7 @@ func (a *answer) read() (engine.Delta, *engine.Error) {
 	}
 	ids, err := a.tally.take(f)
 	if err == errAgain {
-		_ = f.decode(event.Data, a.req.Output, true) // it did before
+		_ = f.decode(data, a.req.Output, true) // it did before
 		ids, err = a.tally.take(f)
 	}
 	if err != nil {

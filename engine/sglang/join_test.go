@@ -11,6 +11,7 @@ import (
 
 	"baton/engine"
 	"baton/engine/enginetest"
+	"baton/engine/stream"
 )
 
 // tokens returns the events of an answer of n tokens, repeated or not.
@@ -97,7 +98,7 @@ func TestLongAnswers(t *testing.T) {
 		}
 		i := 0
 		for _, delta := range got {
-			if len(delta) > maxJoined {
+			if len(delta) > stream.MaxJoined {
 				t.Errorf("a delta of %d ids", len(delta))
 			}
 			for _, id := range delta {

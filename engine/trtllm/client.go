@@ -2,14 +2,13 @@ package trtllm
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 
 	"baton/engine"
+	"baton/engine/stream"
 	"baton/engine/transport"
-	"baton/sse"
 )
 
 const completionsPath = "/v1/completions"
@@ -55,7 +54,9 @@ func (c *Client) Unsupported(req *engine.Request) string {
 // Generate implements engine.Engine.
 func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Stream {
 	if req.Stop.MinTokens > 0 {
-		return c.generateMinimum(ctx, req)
+		// The engine's own min_tokens spares the tokenizer's end id only, not the other ones
+		// that are sent as stop ids, and has been held against prompt and output together.
+		return stream.WithMinimum(ctx, req, -maxBias, c.generate)
 	}
 	return c.generate(ctx, req)
 }
@@ -69,27 +70,11 @@ func (c *Client) generate(ctx context.Context, req *engine.Request) engine.Strea
 			return
 		}
 		defer resp.Abort() // the server looks once a second, and then gives the request up
-		a := &answer{link: c.link, resp: resp, output: req.Output, stop: &req.Stop, last: noID}
-		a.events.Reset(resp, a.buf[:])
-		a.events.LimitEvent(maxEventBytes)
+		a := &answer{link: c.link, output: req.Output, stop: &req.Stop, last: noID}
 		a.frame.ids = a.ids[:0]
-		for {
-			delta, err := a.next(ctx)
-			if err != nil {
-				if cause := engine.CauseOf(ctx); cause != nil {
-					err = cause // whatever broke, it broke because the caller went
-				}
-				yield(engine.Delta{}, err)
-				return
-			}
-			finished := delta.FinishReason != ""
-			if !yield(delta, nil) && !finished {
-				return
-			}
-			if finished {
-				resp.Finish()
-				return
-			}
+		a.Begin(a, c.link, resp, maxEventBytes, req.Output.Logprobs)
+		if stream.Deliver(ctx, a.Next, yield) == stream.Finished {
+			resp.Finish()
 		}
 	}
 }
@@ -117,76 +102,28 @@ func (c *Client) start(ctx context.Context, req *engine.Request) (*transport.Res
 // An answer is one streamed response that is being read, with the memory for a
 // usual event within it.
 type answer struct {
+	stream.Answer
 	link   *transport.Link
-	resp   *transport.Response
 	output engine.OutputOptions
 	stop   *engine.StopConditions
 	tokens int            // read so far
 	last   engine.TokenID // of them; noID = none
-	joined []engine.TokenID
 
-	held  bool // delta and err were read behind the delta that was returned last
-	delta engine.Delta
-	err   *engine.Error
-
-	events sse.Reader
-	frame  frame
-	ids    [8]engine.TokenID
-	buf    [4 << 10]byte
+	frame frame
+	ids   [8]engine.TokenID
 }
 
-// maxJoined bounds the ids of a delta that is made of several events.
-const maxJoined = 64
-
-// next returns the next delta that holds ids or a finish reason. Events that
-// have arrived together become one delta: a frontend that fell behind catches up.
-// Only the last event stands for itself, and those with logprobs do.
-func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
-	if a.held || a.events.Buffered() { // else it is read from a connection that ends with ctx
-		if cause := engine.CauseOf(ctx); cause != nil {
-			return engine.Delta{}, cause
-		}
+// Read implements stream.Source.
+func (a *answer) Read() (engine.Delta, *engine.Error) {
+	data, fault := a.Event()
+	if fault != nil || len(data) == 0 {
+		return engine.Delta{}, fault
 	}
-	delta, err := a.delta, a.err
-	if !a.held {
-		delta, err = a.read()
-		for err == nil && len(delta.TokenIDs) == 0 && delta.FinishReason == "" {
-			delta, err = a.read()
-		}
-	}
-	a.held = false
-	if err != nil || delta.FinishReason != "" || a.output.Logprobs || !a.events.Buffered() {
-		return delta, err
-	}
-	a.joined = append(a.joined[:0], delta.TokenIDs...)
-	for len(a.joined) < maxJoined && a.events.Buffered() {
-		if a.delta, a.err = a.read(); a.err != nil || a.delta.FinishReason != "" {
-			a.held = true
-			break
-		}
-		a.joined = append(a.joined, a.delta.TokenIDs...)
-	}
-	return engine.Delta{TokenIDs: a.joined}, nil
-}
-
-// read reads one event, which may say nothing.
-func (a *answer) read() (engine.Delta, *engine.Error) {
-	event, err := a.events.Next()
-	switch {
-	case err == io.EOF:
-		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended without a finish reason")
-	case err != nil:
-		return engine.Delta{}, a.resp.ReadError(err)
-	case len(event.Data) == 0:
-		return engine.Delta{}, nil
-	case string(event.Data) == "[DONE]":
-		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended with [DONE] and no finish reason")
-	}
-	if err := a.frame.decode(event.Data, a.output.Logprobs); err != nil {
+	if err := a.frame.decode(data, a.output.Logprobs); err != nil {
 		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
 	}
 	if a.frame.failed {
-		complaint, _ := a.link.ParseComplaint(event.Data)
+		complaint, _ := a.link.ParseComplaint(data)
 		return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
 	}
 	if a.frame.textOnly {

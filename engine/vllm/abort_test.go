@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"baton/engine/enginetest"
+	"baton/engine/stream"
 	"baton/engine/transport"
 )
 
@@ -51,7 +52,7 @@ func TestAbandonedRequestsAreAborted(t *testing.T) {
 				for range client.Generate(t.Context(), req) {
 					break
 				}
-				time.Sleep(2 * abortGather)
+				time.Sleep(2 * stream.AbortGather)
 				synctest.Wait()
 				if aborted != test.want {
 					t.Errorf("aborted %q, want %q", aborted, test.want)
@@ -101,12 +102,12 @@ func TestAStuckServerIsToldTogether(t *testing.T) {
 		}
 		synctest.Wait()
 		leave()
-		time.Sleep(2 * abortGather)
+		time.Sleep(2 * stream.AbortGather)
 		synctest.Wait()
 		if open := network.Open(); open != 1 {
 			t.Errorf("%d connections are open", open)
 		}
-		time.Sleep(3 * abortTimeout)
+		time.Sleep(3 * stream.AbortTimeout)
 		mu.Lock()
 		defer mu.Unlock()
 		slices.Sort(ids)

@@ -2,13 +2,12 @@ package vllm
 
 import (
 	"context"
-	"io"
 	"strings"
 	"sync/atomic"
 
 	"baton/engine"
+	"baton/engine/stream"
 	"baton/engine/transport"
-	"baton/sse"
 )
 
 // An event is small, but for the first one, which repeats the ids of the prompt.
@@ -25,7 +24,7 @@ type Client struct {
 
 	known       atomic.Pointer[description] // nil until Probe
 	maxLogprobs atomic.Int32                // the server's limit, or unknownLimit
-	aborts      aborts
+	aborts      stream.Aborts
 }
 
 var _ engine.Client = (*Client)(nil)
@@ -52,29 +51,14 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 			return
 		}
 		defer resp.Abort() // whatever happens; nothing after Finish
-		a := &answer{link: c.link, resp: resp, output: req.Output}
-		a.events.Reset(resp, a.buf[:])
-		a.events.LimitEvent(maxEventBytes + len(req.TokenIDs)*eventBytesPerID)
+		a := &answer{link: c.link, output: req.Output}
 		a.frame.ids = a.ids[:0]
-		for {
-			delta, err := a.next(ctx)
-			if err != nil {
-				if cause := engine.CauseOf(ctx); cause != nil {
-					err = cause // whatever broke, it broke because the caller went
-					defer c.abort(req.ID)
-				}
-				yield(engine.Delta{}, err)
-				return
-			}
-			finished := delta.FinishReason != ""
-			if !yield(delta, nil) && !finished {
-				defer c.abort(req.ID)
-				return
-			}
-			if finished {
-				resp.Finish()
-				return
-			}
+		a.Begin(a, c.link, resp, maxEventBytes+len(req.TokenIDs)*eventBytesPerID, req.Output.Logprobs)
+		switch stream.Deliver(ctx, a.Next, yield) {
+		case stream.Finished:
+			resp.Finish()
+		case stream.Left:
+			c.abort(req.ID)
 		}
 	}
 }
@@ -82,75 +66,26 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 // An answer is one streamed response that is being read, with the memory for a
 // usual event within it.
 type answer struct {
+	stream.Answer
 	link   *transport.Link
-	resp   *transport.Response
 	output engine.OutputOptions
 	tokens int // read so far
-	joined []engine.TokenID
 
-	held  bool // delta and err were read behind the delta that was returned last
-	delta engine.Delta
-	err   *engine.Error
-
-	events sse.Reader
-	frame  frame
-	ids    [8]engine.TokenID
-	buf    [896]byte // events are smaller, but for the first; of many at once see sse.Reader
+	frame frame
+	ids   [8]engine.TokenID
 }
 
-// maxJoined bounds the ids of a delta that is made of several events.
-const maxJoined = 64
-
-// next returns the next delta that holds ids or a finish reason. Events that
-// have arrived together become one delta, which then costs all stages above, and
-// the client, as much as one token: whoever falls behind catches up. Only the
-// last event stands for itself, and those with logprobs do.
-func (a *answer) next(ctx context.Context) (engine.Delta, *engine.Error) {
-	if a.held || a.events.Buffered() { // else it is read from a connection that ends with ctx
-		if cause := engine.CauseOf(ctx); cause != nil {
-			return engine.Delta{}, cause
-		}
+// Read implements stream.Source.
+func (a *answer) Read() (engine.Delta, *engine.Error) {
+	data, fault := a.Event()
+	if fault != nil || len(data) == 0 {
+		return engine.Delta{}, fault
 	}
-	delta, err := a.delta, a.err
-	if !a.held {
-		delta, err = a.read()
-		for err == nil && len(delta.TokenIDs) == 0 && delta.FinishReason == "" {
-			delta, err = a.read()
-		}
-	}
-	a.held = false
-	if err != nil || delta.FinishReason != "" || a.output.Logprobs || !a.events.Buffered() {
-		return delta, err
-	}
-	a.joined = append(a.joined[:0], delta.TokenIDs...)
-	for len(a.joined) < maxJoined && a.events.Buffered() {
-		if a.delta, a.err = a.read(); a.err != nil || a.delta.FinishReason != "" {
-			a.held = true
-			break
-		}
-		a.joined = append(a.joined, a.delta.TokenIDs...)
-	}
-	return engine.Delta{TokenIDs: a.joined}, nil
-}
-
-// read reads one event, which may say nothing.
-func (a *answer) read() (engine.Delta, *engine.Error) {
-	event, err := a.events.Next()
-	switch {
-	case err == io.EOF:
-		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended without a finish reason")
-	case err != nil:
-		return engine.Delta{}, a.resp.ReadError(err)
-	case len(event.Data) == 0:
-		return engine.Delta{}, nil
-	case string(event.Data) == "[DONE]":
-		return engine.Delta{}, a.link.Error(engine.Disconnected, "the stream ended with [DONE] and no finish reason")
-	}
-	if err := a.frame.read(event.Data, a.output); err != nil {
+	if err := a.frame.read(data, a.output); err != nil {
 		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
 	}
 	if a.frame.failed {
-		complaint, _ := a.link.ParseComplaint(event.Data)
+		complaint, _ := a.link.ParseComplaint(data)
 		return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
 	}
 	if a.frame.textOnly {

@@ -12,6 +12,7 @@ import (
 
 	"baton/engine"
 	"baton/engine/enginetest"
+	"baton/engine/stream"
 )
 
 func tokenEvent(id int, finish string) string {
@@ -108,7 +109,7 @@ func TestJoinedDeltaIsBounded(t *testing.T) {
 	}
 	n := 0
 	for _, list := range ids {
-		if len(list) > maxJoined {
+		if len(list) > stream.MaxJoined {
 			t.Errorf("a delta of %d ids", len(list))
 		}
 		for _, id := range list {

@@ -44,14 +44,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == generatePath && s.generate != nil:
 		s.generate(w, r)
 	case r.URL.Path == completionsPath:
-		stream(w, r)
+		streamed(w, r)
 	default:
 		respond(404, `{"detail":"Not Found"}`)(w, r)
 	}
 }
 
-// stream answers both endpoints with one token.
-func stream(w http.ResponseWriter, _ *http.Request) {
+// streamed answers both endpoints with one token.
+func streamed(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, `data: {"choices":[{"index":0,"token_ids":[2],"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 }
@@ -91,20 +91,20 @@ func TestRoutes(t *testing.T) {
 		posts     []string // of two requests
 		wantError engine.Kind
 	}{
-		{"new, with the flag", "0.32.0", withRoute, stream, []string{gen, gen}, 0},
+		{"new, with the flag", "0.32.0", withRoute, streamed, []string{gen, gen}, 0},
 		{"new, without the flag", "0.32.0", `{"paths":{"/v1/completions":{}}}`, nil, []string{comp, comp}, 0},
-		{"docs are off, flag set", "0.30.1.dev4+gabc", "", stream, []string{gen, gen}, 0},
+		{"docs are off, flag set", "0.30.1.dev4+gabc", "", streamed, []string{gen, gen}, 0},
 		{"docs are off, no flag", "0.32.0", "", respond(403, `{"error":{"message":"Scale-out endpoints are disabled.","type":"PermissionDeniedError","param":null,"code":403}}`), []string{gen, comp, comp}, 0},
 		{"docs are off, no route", "0.32.0", "", nil, []string{gen, comp, comp}, 0},
 		{"gone after the probe", "0.32.0", withRoute, respond(405, ``), []string{gen, comp, comp}, 0},
 		{"answers JSON", "0.32.0", withRoute, respond(200, `{"choices":[]}`), []string{gen, comp, comp}, 0},
-		{"may drop the finish", "0.28.0", withRoute, stream, []string{comp, comp}, 0},
+		{"may drop the finish", "0.28.0", withRoute, streamed, []string{comp, comp}, 0},
 		{"does not stream", "0.15.1", withRoute, respond(200, `{"choices":[]}`), []string{comp, comp}, 0},
-		{"unknown version", "", withRoute, stream, []string{comp, comp}, 0},
-		{"strange version", "main", withRoute, stream, []string{comp, comp}, 0},
-		{"major version", "1.0", withRoute, stream, []string{gen, gen}, 0},
-		{"described as new, whatever its version", "main", describedAs("return_token_ids", "output_mode"), stream, []string{gen, gen}, 0},
-		{"described as old, whatever its version", "0.30.0", describedAs("return_token_ids", "stream"), stream, []string{comp, comp}, 0},
+		{"unknown version", "", withRoute, streamed, []string{comp, comp}, 0},
+		{"strange version", "main", withRoute, streamed, []string{comp, comp}, 0},
+		{"major version", "1.0", withRoute, streamed, []string{gen, gen}, 0},
+		{"described as new, whatever its version", "main", describedAs("return_token_ids", "output_mode"), streamed, []string{gen, gen}, 0},
+		{"described as old, whatever its version", "0.30.0", describedAs("return_token_ids", "stream"), streamed, []string{comp, comp}, 0},
 		{"the model is missing, not the route", "0.32.0", withRoute, respond(404, `{"error":{"message":"The model x does not exist.","type":"NotFoundError","param":"model","code":404}}`), []string{gen, gen}, engine.WorkerMisconfigured},
 	}
 	for _, test := range tests {

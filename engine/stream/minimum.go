@@ -1,4 +1,4 @@
-package trtllm
+package stream
 
 import (
 	"context"
@@ -7,19 +7,19 @@ import (
 	"baton/engine"
 )
 
-// generateMinimum gives a request with min_tokens as two on the same server: one
-// whose budget is the minimum and which cannot choose an end id, then its
-// continuation with the rest of the budget. The engine's own min_tokens spares the
-// tokenizer's end id only, not the other ones that are sent as stop ids, and has
-// been held against prompt and output together.
-func (c *Client) generateMinimum(ctx context.Context, req *engine.Request) engine.Stream {
+// WithMinimum gives a request with min_tokens as two on the same server: one whose
+// budget is the minimum and which cannot choose an end id, because each has the bias
+// ban, then its continuation with the rest of the budget. So an end id is suppressed
+// as the engines do it that have the parameter: its probability is zero until the
+// minimum is reached.
+func WithMinimum(ctx context.Context, req *engine.Request, ban float64, generate func(context.Context, *engine.Request) engine.Stream) engine.Stream {
 	return func(yield func(engine.Delta, error) bool) {
 		first, rest := *req, *req
 		first.Stop = engine.StopConditions{MaxTokens: min(req.Stop.MinTokens, req.Stop.MaxTokens), IgnoreEOS: true}
-		first.Sampling.LogitBias = withBans(req.Sampling.LogitBias, req.Stop.EndIDs())
+		first.Sampling.LogitBias = withBans(req.Sampling.LogitBias, req.Stop.EndIDs(), ban)
 		rest.Stop.MinTokens = 0
 		rest.TokenIDs = append([]engine.TokenID(nil), req.TokenIDs...)
-		for delta, err := range c.generate(ctx, &first) {
+		for delta, err := range generate(ctx, &first) {
 			if err != nil {
 				yield(engine.Delta{}, err)
 				return
@@ -37,18 +37,18 @@ func (c *Client) generateMinimum(ctx context.Context, req *engine.Request) engin
 				return
 			}
 		}
-		c.generate(ctx, &rest)(yield)
+		generate(ctx, &rest)(yield)
 	}
 }
 
 // withBans adds the ids that must not end the first half.
-func withBans(biases map[engine.TokenID]float64, ids []engine.TokenID) map[engine.TokenID]float64 {
+func withBans(biases map[engine.TokenID]float64, ids []engine.TokenID, ban float64) map[engine.TokenID]float64 {
 	banned := maps.Clone(biases)
 	if banned == nil {
 		banned = make(map[engine.TokenID]float64)
 	}
 	for _, id := range ids {
-		banned[id] = -maxBias
+		banned[id] = ban
 	}
 	return banned
 }
