@@ -111,6 +111,21 @@ type SamplingParams struct {
 	LogitBias         map[TokenID]float64
 }
 
+// DerivedSeed hashes a seed with the number of carried tokens. It is for engines whose
+// generator starts anew on a continuation: with the same seed that would draw the
+// random numbers of the first attempt for other tokens.
+func DerivedSeed(seed int64, carried int) uint64 {
+	return mix(mix(uint64(seed)) + uint64(carried))
+}
+
+// mix is the output function of SplitMix64.
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
 // StopConditions say when a generation ends.
 type StopConditions struct {
 	MaxTokens int       // the remaining budget, at least 1
@@ -125,12 +140,15 @@ func (s *StopConditions) Ends(id TokenID) bool {
 	return slices.Contains(s.TokenIDs, id) || !s.IgnoreEOS && slices.Contains(s.EOS, id)
 }
 
-// EndIDs returns all ids for which Ends holds.
+// EndIDs returns all ids for which Ends holds, never nil. Engines are sent all of
+// them, because a server may have been started with a configuration that knows fewer
+// end ids than the frontend.
 func (s *StopConditions) EndIDs() []TokenID {
-	if s.IgnoreEOS {
-		return s.TokenIDs
+	ids := append([]TokenID{}, s.TokenIDs...)
+	if !s.IgnoreEOS {
+		ids = append(ids, s.EOS...)
 	}
-	return slices.Concat(s.TokenIDs, s.EOS)
+	return ids
 }
 
 // OutputOptions say what a Delta carries besides ids.

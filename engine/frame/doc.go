@@ -8,4 +8,6 @@
 // complete: of a cut `"token_ids":[12` nobody knows whether 123 was meant. The
 // one liberty taken is that NaN and Infinity are numbers, because Python's
 // encoder writes them.
+//
+// Of what engines are sent it writes the list of ids ([WithIDs]).
 package frame

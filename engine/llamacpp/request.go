@@ -1,13 +1,12 @@
 package llamacpp
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"baton/engine"
+	jsonframe "baton/engine/frame"
 )
 
 const (
@@ -37,7 +36,7 @@ func completionBody(req *engine.Request, stream bool, grammar string) ([]byte, e
 	if req.Output.Logprobs {
 		probs = max(1, req.Output.TopLogprobs) // 0 would give none at all
 	}
-	rest, err := json.Marshal(struct {
+	return jsonframe.WithIDs("prompt", req.TokenIDs, struct {
 		NPredict         int      `json:"n_predict"` // never 0: that yields one token
 		Stream           bool     `json:"stream"`
 		ReturnTokens     bool     `json:"return_tokens"`
@@ -71,26 +70,11 @@ func completionBody(req *engine.Request, stream bool, grammar string) ([]byte, e
 		Seed: seed(p.Seed, req.Carried), LogitBias: bias(p.LogitBias), IgnoreEOS: req.Stop.IgnoreEOS, NProbs: probs,
 		Stop: []string{}, constraint: of,
 	})
-	if err != nil {
-		return nil, err
-	}
-	body := make([]byte, 0, 7*len(req.TokenIDs)+len(rest)+16)
-	body = append(body, `{"prompt":[`...)
-	for i, id := range req.TokenIDs {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = strconv.AppendInt(body, int64(id), 10)
-	}
-	body = append(body, "],"...)
-	return append(body, rest[1:]...), nil
 }
 
 // seed maps the client's seed to the engine's 32 bits. A seed of an uncut request
-// that fits is used as it is. Others are hashed, and so is the seed of a
-// continuation together with the number of carried tokens: the engine's
-// generator starts anew, and with the same seed it would draw the random numbers
-// of the first attempt for other tokens.
+// that fits is used as it is. Others are derived from it, and so is that of a
+// continuation.
 func seed(s *int64, carried int) uint32 {
 	if s == nil {
 		return randomSeed
@@ -98,15 +82,7 @@ func seed(s *int64, carried int) uint32 {
 	if carried == 0 && *s >= 0 && *s < randomSeed {
 		return uint32(*s)
 	}
-	// Two rounds of SplitMix64's output function.
-	return uint32(mix(mix(uint64(*s))+uint64(carried)) % randomSeed)
-}
-
-func mix(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return uint32(engine.DerivedSeed(*s, carried) % randomSeed)
 }
 
 // bias lists the logit bias as pairs, in the order of the ids. The engine's word

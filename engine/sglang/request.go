@@ -1,12 +1,11 @@
 package sglang
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"strconv"
+	"math"
 
 	"baton/engine"
+	jsonframe "baton/engine/frame"
 )
 
 // Every sampling parameter is sent, also at its neutral value: the server fills
@@ -67,7 +66,14 @@ func body(req *engine.Request, s *settings) ([]byte, error) {
 		}
 		request.Priority = &p
 	}
-	return withIDs(req, request)
+	for _, id := range req.TokenIDs {
+		// One outside the vocabulary would end the server, and the next one, and the
+		// one after that.
+		if id < 0 || req.VocabSize > 0 && int(id) >= req.VocabSize {
+			return nil, fmt.Errorf("token id %d is outside the vocabulary of %d", id, req.VocabSize)
+		}
+	}
+	return jsonframe.WithIDs("input_ids", req.TokenIDs, request)
 }
 
 func samplingOf(req *engine.Request, s *settings) samplingParams {
@@ -80,8 +86,10 @@ func samplingOf(req *engine.Request, s *settings) samplingParams {
 		MaxNewTokens: budget,
 		Temperature:  p.Temperature, TopP: p.TopP, TopK: p.TopK, MinP: p.MinP,
 		RepetitionPenalty: p.RepetitionPenalty, PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
-		LogitBias:    bias(req, s.parameters),
-		StopTokenIDs: stopIDs(&req.Stop), IgnoreEOS: req.Stop.IgnoreEOS,
+		// Penalties are subtracted before the bias is added, and neither is clamped. What is
+		// forgotten, the repetition penalty, is a factor, which no bias can be.
+		LogitBias:    req.CompensatedBias(s.parameters, math.Inf(1)),
+		StopTokenIDs: req.Stop.EndIDs(), IgnoreEOS: req.Stop.IgnoreEOS,
 	}
 	params.grammar = grammarOf(req.Constraint)
 	if params.TopK <= 0 {
@@ -94,67 +102,4 @@ func samplingOf(req *engine.Request, s *settings) samplingParams {
 		params.Seed = p.Seed // kept on a continuation: the noise is keyed by position
 	}
 	return params
-}
-
-// stopIDs lists the client's stop ids and, unless they are ignored, the model's
-// end ids: the server may have been started with a configuration that knows
-// fewer of them than the frontend.
-func stopIDs(stop *engine.StopConditions) []engine.TokenID {
-	ids := append([]engine.TokenID{}, stop.TokenIDs...)
-	if !stop.IgnoreEOS {
-		ids = append(ids, stop.EOS...)
-	}
-	return ids
-}
-
-// bias is the client's logit bias, plus what makes up for the penalties of
-// carried tokens: SGLang counts over its own output only, and begins at zero on a
-// continuation. It subtracts them before it adds the bias, and clamps neither.
-// What is forgotten, the repetition penalty, is a factor, which no bias can be.
-func bias(req *engine.Request, parameters engine.Parameters) map[engine.TokenID]float64 {
-	compensated := func(name engine.Parameter, penalty float64) float64 {
-		if parameters[name].Fidelity == engine.Compensated {
-			return penalty
-		}
-		return 0
-	}
-	presence := compensated(engine.PresencePenalty, req.Sampling.PresencePenalty)
-	frequency := compensated(engine.FrequencyPenalty, req.Sampling.FrequencyPenalty)
-	carried := req.TokenIDs[len(req.TokenIDs)-req.Carried:]
-	if len(carried) == 0 || presence == 0 && frequency == 0 {
-		return req.Sampling.LogitBias // of a request that nobody changes
-	}
-	count := make(map[engine.TokenID]int)
-	for _, id := range carried {
-		count[id]++
-	}
-	merged := make(map[engine.TokenID]float64, len(count)+len(req.Sampling.LogitBias))
-	maps.Copy(merged, req.Sampling.LogitBias)
-	for id, n := range count {
-		merged[id] -= frequency*float64(n) + presence
-	}
-	return merged
-}
-
-// withIDs encodes request with the ids in front, written by hand because a prompt
-// has up to hundreds of thousands. One id outside the vocabulary would end the
-// server, and the next one, and the one after that.
-func withIDs(req *engine.Request, request any) ([]byte, error) {
-	rest, err := json.Marshal(request)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]byte, 0, 7*len(req.TokenIDs)+len(rest)+16)
-	out = append(out, `{"input_ids":[`...)
-	for i, id := range req.TokenIDs {
-		if id < 0 || req.VocabSize > 0 && int(id) >= req.VocabSize {
-			return nil, fmt.Errorf("token id %d is outside the vocabulary of %d", id, req.VocabSize)
-		}
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = strconv.AppendInt(out, int64(id), 10)
-	}
-	out = append(out, "],"...)
-	return append(out, rest[1:]...), nil
 }

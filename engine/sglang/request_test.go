@@ -82,7 +82,7 @@ func TestPenaltyCompensation(t *testing.T) {
 			TokenIDs: []engine.TokenID{8, 7, 7, 8, 7}, Carried: test.carried,
 			Sampling: engine.SamplingParams{PresencePenalty: test.presence, FrequencyPenalty: test.frequency, RepetitionPenalty: 1.5, LogitBias: test.client},
 		}
-		if got := bias(req, Parameters); !maps.Equal(got, test.want) {
+		if got := samplingOf(req, &settings{parameters: Parameters}).LogitBias; !maps.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 		if !maps.Equal(test.client, client) {
@@ -91,7 +91,7 @@ func TestPenaltyCompensation(t *testing.T) {
 	}
 	exact := engine.Parameters{}
 	req := &engine.Request{TokenIDs: []engine.TokenID{8, 7}, Carried: 2, Sampling: engine.SamplingParams{FrequencyPenalty: 1, PresencePenalty: 1}}
-	if got := bias(req, exact); len(got) != 0 {
+	if got := samplingOf(req, &settings{parameters: exact}).LogitBias; len(got) != 0 {
 		t.Errorf("what the table calls exact is compensated: %v", got)
 	}
 }

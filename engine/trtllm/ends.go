@@ -38,9 +38,3 @@ func (a *answer) restoreEnd() {
 	}
 	a.last = end
 }
-
-// endIDs lists the client's stop ids and, unless they are ignored, the model's
-// end ids: the server knows those of its own files, which may be fewer.
-func endIDs(stop *engine.StopConditions) []engine.TokenID {
-	return append([]engine.TokenID{}, stop.EndIDs()...)
-}

@@ -1,11 +1,10 @@
 package trtllm
 
 import (
-	"encoding/json"
 	"math"
-	"strconv"
 
 	"baton/engine"
+	jsonframe "baton/engine/frame"
 )
 
 type streamOptions struct {
@@ -45,7 +44,7 @@ func completionsBody(req *engine.Request, known *fields) ([]byte, error) {
 		Temperature: p.Temperature, TopP: p.TopP, TopK: max(p.TopK, 0), MinP: p.MinP,
 		RepetitionPenalty: p.RepetitionPenalty, PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
 		Seed: seed(p.Seed, req.Carried), LogitBias: bias(p.LogitBias),
-		StopTokenIDs: endIDs(&req.Stop), IncludeStop: true, IgnoreEOS: req.Stop.IgnoreEOS,
+		StopTokenIDs: req.Stop.EndIDs(), IncludeStop: true, IgnoreEOS: req.Stop.IgnoreEOS,
 	}
 	if req.Constraint != nil {
 		body.ResponseFormat = responseFormat(req.Constraint)
@@ -66,27 +65,17 @@ func completionsBody(req *engine.Request, known *fields) ([]byte, error) {
 		share := priority(req.Priority)
 		body.Priority = &share
 	}
-	return withPrompt(req.TokenIDs, body)
+	return jsonframe.WithIDs("prompt", req.TokenIDs, body)
 }
 
 // seed maps the client's seed to one that the engine takes, which is not
-// negative. The seed of a continuation is hashed with the number of carried
-// tokens: the engine's generator starts anew, and with the same seed it would draw
-// the random numbers of the first attempt for other tokens.
+// negative. That of a continuation is derived.
 func seed(s *int64, carried int) *int64 {
 	if s == nil || carried == 0 && *s >= 0 {
 		return s
 	}
-	// Two rounds of SplitMix64's output function.
-	derived := int64(mix(mix(uint64(*s))+uint64(carried)) & math.MaxInt64)
+	derived := int64(engine.DerivedSeed(*s, carried) & math.MaxInt64)
 	return &derived
-}
-
-func mix(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }
 
 // maxBias is the bound of a bias. The server refuses what is beyond.
@@ -109,23 +98,4 @@ func bias(biases map[engine.TokenID]float64) map[engine.TokenID]float64 {
 func priority(p int) float64 {
 	x := float64(p)
 	return 0.5 - x/(2*(math.Abs(x)+1000))
-}
-
-// withPrompt encodes body, which must have fields, with the prompt in front: ids
-// written by hand, because there are up to hundreds of thousands.
-func withPrompt(ids []engine.TokenID, body any) ([]byte, error) {
-	rest, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]byte, 0, 7*len(ids)+len(rest)+16)
-	out = append(out, `{"prompt":[`...)
-	for i, id := range ids {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = strconv.AppendInt(out, int64(id), 10)
-	}
-	out = append(out, "],"...)
-	return append(out, rest[1:]...), nil
 }
