@@ -2,7 +2,9 @@ package engine
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // A Constraint is what the text of an answer must be. Exactly one of the sorts is
@@ -44,6 +46,24 @@ func (c *Constraint) Parameter() Parameter {
 	}
 	return Grammar
 }
+
+// Constraints are the sorts of a Constraint.
+var Constraints = []Parameter{JSONSchema, JSONObject, Regex, Choice, Grammar, StructuralTag}
+
+// ChoiceRegex is a regular expression of exactly the texts of Choice, for engines
+// that have no word for that.
+func (c *Constraint) ChoiceRegex() string {
+	quoted := make([]string, len(c.Choice))
+	for i, text := range c.Choice {
+		quoted[i] = regexp.QuoteMeta(text)
+	}
+	return "(" + strings.Join(quoted, "|") + ")"
+}
+
+// UnenforcedByXGrammar are the keywords of a schema that xgrammar, the usual backend of
+// SGLang and TensorRT-LLM, lets go without a word.
+var UnenforcedByXGrammar = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "$dynamicRef",
+	"multipleOf", "uniqueItems", "contains", "minContains", "maxContains"}
 
 // Unenforced returns the first of c's keywords that is among those which an
 // engine does not enforce, or "". A nil Constraint has none.

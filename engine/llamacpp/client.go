@@ -4,9 +4,7 @@ import (
 	"context"
 	"io"
 	"math"
-	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -127,21 +125,11 @@ func (c *Client) start(ctx context.Context, req *engine.Request, grammar string)
 	if err != nil {
 		return nil, c.link.Error(engine.Internal, "encode request: %w", err)
 	}
-	resp, err := c.link.Post(ctx, completionPath, req.ID, body)
-	if err != nil {
-		return nil, err
-	}
-	if resp.Status != http.StatusOK {
-		return nil, statusError(resp)
-	}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		resp.Abort()
-		return nil, c.link.Error(engine.ProtocolError, "%s answered with JSON, not with a stream", completionPath)
-	}
-	if !c.quiet.Load() {
+	resp, err := stream.Open(ctx, c.link, completionPath, req.ID, body, statusError)
+	if err == nil && !c.quiet.Load() {
 		resp.LimitSilence(maxSilence)
 	}
-	return resp, nil
+	return resp, err
 }
 
 // An answer is one streamed response that is being read.

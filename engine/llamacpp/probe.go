@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/engine"
+	"baton/engine/transport"
 )
 
 // proofTimeout bounds the generation with which a build that does not say its
@@ -55,26 +56,17 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 
 // askModel returns the server's one model.
 func (c *Client) askModel(ctx context.Context) (engine.ModelInfo, error) {
-	body, err := c.link.Get(ctx, "/v1/models")
+	models, err := transport.Models[struct {
+		ID   string `json:"id"`
+		Meta struct {
+			NVocab int `json:"n_vocab"`
+			NCtx   int `json:"n_ctx"` // per slot; not in older builds
+		} `json:"meta"`
+	}](ctx, c.link)
 	if err != nil {
 		return engine.ModelInfo{}, err
 	}
-	var list struct {
-		Data []struct {
-			ID   string `json:"id"`
-			Meta struct {
-				NVocab int `json:"n_vocab"`
-				NCtx   int `json:"n_ctx"` // per slot; not in older builds
-			} `json:"meta"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return engine.ModelInfo{}, c.link.Error(engine.ProtocolError, "GET /v1/models: %w", err)
-	}
-	if len(list.Data) == 0 {
-		return engine.ModelInfo{}, c.link.Error(engine.WorkerMisconfigured, "GET /v1/models: the server lists no model")
-	}
-	first := list.Data[0]
+	first := models[0]
 	return engine.ModelInfo{ID: first.ID, VocabSize: first.Meta.NVocab, ContextLength: first.Meta.NCtx}, nil
 }
 
@@ -117,10 +109,7 @@ func (c *Client) askProps(ctx context.Context) (props, error) {
 func (c *Client) askAdapters(ctx context.Context) (string, error) {
 	body, err := c.link.Get(ctx, "/lora-adapters")
 	if err != nil {
-		if engine.AsError(err).Status == 0 {
-			return "", err
-		}
-		return "", nil // a build without
+		return "", transport.Lost(err) // nil: a build without
 	}
 	var list []struct {
 		Path  string  `json:"path"`
@@ -171,16 +160,5 @@ func (c *Client) Health(ctx context.Context) error {
 
 // Tokenize implements engine.Client. The server has one model.
 func (c *Client) Tokenize(ctx context.Context, _, text string) (ids []engine.TokenID, ok bool, err error) {
-	body, err := c.link.Call(ctx, "/tokenize", map[string]any{"content": text, "add_special": false})
-	if err != nil {
-		if engine.AsError(err).Status != 0 {
-			return nil, false, nil
-		}
-		return nil, false, err
-	}
-	var answer struct {
-		Tokens []engine.TokenID `json:"tokens"`
-	}
-	ok = json.Unmarshal(body, &answer) == nil && len(answer.Tokens) > 0
-	return answer.Tokens, ok, nil
+	return c.link.Tokens(ctx, "/tokenize", map[string]any{"content": text, "add_special": false})
 }

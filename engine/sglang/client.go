@@ -2,9 +2,7 @@ package sglang
 
 import (
 	"context"
-	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"baton/engine"
@@ -55,7 +53,7 @@ func (c *Client) Unsupported(req *engine.Request) string {
 	if name := c.Parameters().Unsupported(req); name != "" {
 		return name
 	}
-	return req.Constraint.Unenforced(unenforced)
+	return req.Constraint.Unenforced(engine.UnenforcedByXGrammar)
 }
 
 // Generate implements engine.Engine.
@@ -98,18 +96,7 @@ func (c *Client) start(ctx context.Context, req *engine.Request, s *settings) (*
 	if err != nil {
 		return nil, c.link.Error(engine.Internal, "encode request: %w", err)
 	}
-	resp, err := c.link.Post(ctx, generatePath, req.ID, encoded)
-	if err != nil {
-		return nil, err
-	}
-	if resp.Status != http.StatusOK {
-		return nil, statusError(c.link, resp)
-	}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		resp.Abort()
-		return nil, c.link.Error(engine.ProtocolError, "%s answered with JSON, not with a stream", generatePath)
-	}
-	return resp, nil
+	return stream.Open(ctx, c.link, generatePath, req.ID, encoded, statusError)
 }
 
 // An answer is one streamed response that is being read, with the memory for a

@@ -38,7 +38,7 @@ var requestFaults = []string{
 // refusal judges what the server says before the first token, with the code of an
 // error event or of an abort.
 func refusal(link *transport.Link, c transport.Complaint) *engine.Error {
-	return judge(link, link.Refusal(c.Code, c), c)
+	return judge(link.Refusal(c.Code, c), c)
 }
 
 // sentTwice is what the server says of an id that it knows. Ids are not used twice, but
@@ -46,12 +46,12 @@ func refusal(link *transport.Link, c transport.Complaint) *engine.Error {
 const sentTwice = "Duplicate request ID detected"
 
 // judge looks at what the server says with a refusal.
-func judge(link *transport.Link, err *engine.Error, c transport.Complaint) *engine.Error {
+func judge(err *engine.Error, c transport.Complaint) *engine.Error {
 	if err.Kind != engine.InvalidRequest {
 		return err
 	}
 	if strings.Contains(c.Message, sentTwice) {
-		return &engine.Error{Kind: engine.Disconnected, WorkerID: link.WorkerID(), Status: err.Status,
+		return &engine.Error{Kind: engine.Disconnected, WorkerID: err.WorkerID, Status: err.Status,
 			Err: errors.New("the connection was lost, and the server is still at the request: " + sentTwice)}
 	}
 	err.Elsewhere = says(c, ownLimits)
@@ -68,9 +68,9 @@ func says(c transport.Complaint, any []string) bool {
 }
 
 // statusError reads a refusal before the stream.
-func statusError(link *transport.Link, resp *transport.Response) *engine.Error {
+func statusError(resp *transport.Response) *engine.Error {
 	err, complaint := resp.StatusErrorComplaint()
-	return judge(link, err, complaint)
+	return judge(err, complaint)
 }
 
 // failure judges an error event, or the abort of a request that nobody here asked

@@ -47,7 +47,7 @@ func parametersOf(s *settings) engine.Parameters {
 	}
 	if s.noTokenizer {
 		without(engine.MinTokens, "the server was started with --skip-tokenizer-init")
-		for _, name := range constraints {
+		for _, name := range engine.Constraints {
 			without(name, "the server was started with --skip-tokenizer-init")
 		}
 	}

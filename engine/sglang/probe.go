@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"baton/engine"
+	"baton/engine/transport"
 )
 
 // settings are what a client must know of how its server was started.
@@ -64,23 +65,14 @@ const keptBack = 6
 // Probe implements engine.Client. The list of models must be there; the documents
 // about the server may be hidden, and have two names each.
 func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
-	body, err := c.link.Get(ctx, "/v1/models")
+	models, err := transport.Models[struct {
+		ID          string `json:"id"`
+		Root        string `json:"root"`
+		Parent      string `json:"parent"`
+		MaxModelLen int    `json:"max_model_len"`
+	}](ctx, c.link)
 	if err != nil {
 		return engine.Info{}, err
-	}
-	var list struct {
-		Data []struct {
-			ID          string `json:"id"`
-			Root        string `json:"root"`
-			Parent      string `json:"parent"`
-			MaxModelLen int    `json:"max_model_len"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return engine.Info{}, c.link.Error(engine.ProtocolError, "GET /v1/models: %w", err)
-	}
-	if len(list.Data) == 0 {
-		return engine.Info{}, c.link.Error(engine.WorkerMisconfigured, "GET /v1/models: the server lists no model")
 	}
 	var server serverInfo
 	var model modelInfo
@@ -96,8 +88,8 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 
 	s := settings{noSeeds: server.Deterministic == nil, deterministic: server.Deterministic != nil && *server.Deterministic, priorities: server.Priorities, lowFirst: server.LowFirst, noTokenizer: server.SkipTokenizer, form: server.form()}
 	info := engine.Info{Version: server.Version}
-	path := firstOf(model.TokenizerPath, server.TokenizerPath, model.ModelPath, server.ModelPath, list.Data[0].Root)
-	for _, m := range list.Data {
+	path := firstOf(model.TokenizerPath, server.TokenizerPath, model.ModelPath, server.ModelPath, models[0].Root)
+	for _, m := range models {
 		entry := engine.ModelInfo{ID: m.ID, Parent: m.Parent, Path: path}
 		if m.Parent != "" {
 			if s.adapters == nil {
@@ -147,7 +139,7 @@ func (c *Client) document(ctx context.Context, v any, paths ...string) error {
 			_ = json.Unmarshal(body, v) // what cannot be read is not known
 			return nil
 		}
-		if engine.AsError(err).Status == 0 {
+		if err := transport.Lost(err); err != nil {
 			return err
 		}
 	}
@@ -197,18 +189,7 @@ func (c *Client) Health(ctx context.Context) error {
 
 // Tokenize implements engine.Client. The server has one tokenizer.
 func (c *Client) Tokenize(ctx context.Context, model, text string) (ids []engine.TokenID, ok bool, err error) {
-	body, err := c.link.Call(ctx, "/tokenize", map[string]any{"model": model, "prompt": text, "add_special_tokens": false})
-	if err != nil {
-		if engine.AsError(err).Status != 0 {
-			return nil, false, nil
-		}
-		return nil, false, err
-	}
-	var answer struct {
-		Tokens []engine.TokenID `json:"tokens"`
-	}
-	ok = json.Unmarshal(body, &answer) == nil && len(answer.Tokens) > 0
-	return answer.Tokens, ok, nil
+	return c.link.Tokens(ctx, "/tokenize", map[string]any{"model": model, "prompt": text, "add_special_tokens": false})
 }
 
 func firstOf(texts ...string) string {

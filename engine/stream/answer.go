@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"io"
+	"net/http"
 
 	"baton/engine"
 	"baton/engine/transport"
@@ -15,6 +16,23 @@ const MaxJoined = 64
 // usualEventBytes is the memory that an answer has for its events. They are smaller,
 // but for the first; of many at once see sse.Reader.
 const usualEventBytes = 896
+
+// Open posts the body of a request and returns the answer once it is a stream. refusal
+// judges one of another status than 200.
+func Open(ctx context.Context, link *transport.Link, path, requestID string, body []byte, refusal func(*transport.Response) *engine.Error) (*transport.Response, error) {
+	resp, err := link.Post(ctx, path, requestID, body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Status != http.StatusOK {
+		return nil, refusal(resp)
+	}
+	if resp.IsJSON() {
+		resp.Abort()
+		return nil, link.Error(engine.ProtocolError, "%s answered with JSON, not with a stream", path)
+	}
+	return resp, nil
+}
 
 // A Source reads the next event of an answer. It may say nothing: then the delta
 // holds neither ids nor a finish reason. The delta's slices may be reused by the

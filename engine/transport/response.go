@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"baton/engine"
@@ -152,6 +153,11 @@ func (r *Response) close() {
 		<-r.written
 	}
 	r.conn = nil
+}
+
+// IsJSON reports whether the answer is a JSON document, and so no stream.
+func (r *Response) IsJSON() bool {
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
 }
 
 // LimitSilence makes a Read fail that waits longer than d for a byte. It is for

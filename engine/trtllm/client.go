@@ -2,8 +2,6 @@ package trtllm
 
 import (
 	"context"
-	"net/http"
-	"strings"
 	"sync/atomic"
 
 	"baton/engine"
@@ -48,7 +46,7 @@ func (c *Client) Unsupported(req *engine.Request) string {
 	if name := c.Parameters().Unsupported(req); name != "" {
 		return name
 	}
-	return req.Constraint.Unenforced(unenforced)
+	return req.Constraint.Unenforced(engine.UnenforcedByXGrammar)
 }
 
 // Generate implements engine.Engine.
@@ -85,18 +83,7 @@ func (c *Client) start(ctx context.Context, req *engine.Request) (*transport.Res
 	if err != nil {
 		return nil, c.link.Error(engine.Internal, "encode request: %w", err)
 	}
-	resp, err := c.link.Post(ctx, completionsPath, req.ID, body)
-	if err != nil {
-		return nil, err
-	}
-	if resp.Status != http.StatusOK {
-		return nil, statusError(resp)
-	}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		resp.Abort()
-		return nil, c.link.Error(engine.ProtocolError, "%s answered with JSON, not with a stream", completionsPath)
-	}
-	return resp, nil
+	return stream.Open(ctx, c.link, completionsPath, req.ID, body, statusError)
 }
 
 // An answer is one streamed response that is being read, with the memory for a

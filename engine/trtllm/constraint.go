@@ -2,8 +2,6 @@ package trtllm
 
 import (
 	"encoding/json"
-	"regexp"
-	"strings"
 
 	"baton/engine"
 )
@@ -26,22 +24,9 @@ func responseFormat(c *engine.Constraint) any {
 	case c.Regex != "":
 		return format{Type: "regex", Regex: c.Regex}
 	case c.Choice != nil:
-		return format{Type: "regex", Regex: alternatives(c.Choice)}
+		return format{Type: "regex", Regex: c.ChoiceRegex()}
 	case c.StructuralTag != nil:
 		return c.StructuralTag // has its type
 	}
 	return format{Type: "ebnf", EBNF: c.Grammar}
 }
-
-// alternatives is a regular expression of exactly these texts.
-func alternatives(choice []string) string {
-	quoted := make([]string, len(choice))
-	for i, text := range choice {
-		quoted[i] = regexp.QuoteMeta(text)
-	}
-	return "(" + strings.Join(quoted, "|") + ")"
-}
-
-// unenforced are the keywords of a schema that xgrammar lets go without a word.
-var unenforced = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "$dynamicRef",
-	"multipleOf", "uniqueItems", "contains", "minContains", "maxContains"}

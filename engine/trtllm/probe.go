@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"baton/engine"
+	"baton/engine/transport"
 )
 
 // Probe implements engine.Client. The server must be well: it goes on listing its
@@ -17,46 +18,24 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 	if err := c.Health(ctx); err != nil {
 		return engine.Info{}, err
 	}
-	body, err := c.link.Get(ctx, "/v1/models")
+	models, err := transport.Models[struct {
+		ID string `json:"id"`
+	}](ctx, c.link)
 	if err != nil {
 		return engine.Info{}, err
 	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return engine.Info{}, c.link.Error(engine.ProtocolError, "GET /v1/models: %w", err)
-	}
-	if len(list.Data) == 0 {
-		return engine.Info{}, c.link.Error(engine.WorkerMisconfigured, "GET /v1/models: the server lists no model")
-	}
 	info := engine.Info{}
-	for _, m := range list.Data {
+	for _, m := range models {
 		model := engine.ModelInfo{ID: m.ID}
 		if strings.Contains(m.ID, "/") { // a hub id; of a folder the server says only the last name
 			model.Path = m.ID
 		}
 		info.Models = append(info.Models, model)
 	}
-	if info.Version, err = c.askVersion(ctx); err != nil {
+	if info.Version, err = c.link.Version(ctx); err != nil {
 		return engine.Info{}, err
 	}
 	return info, c.askFields(ctx)
-}
-
-// askVersion returns "" if the server does not tell.
-func (c *Client) askVersion(ctx context.Context) (string, error) {
-	body, err := c.link.Get(ctx, "/version")
-	if err != nil {
-		return "", fatal(err)
-	}
-	var answer struct {
-		Version string `json:"version"`
-	}
-	_ = json.Unmarshal(body, &answer) // not telling is no fault
-	return answer.Version, nil
 }
 
 // askFields finds out which fields the server knows, once.
@@ -66,21 +45,12 @@ func (c *Client) askFields(ctx context.Context) error {
 	}
 	body, err := c.link.Get(ctx, "/openapi.json")
 	if err != nil {
-		return fatal(err)
+		return transport.Lost(err)
 	}
 	if f := fieldsOf(body); f != nil {
 		c.probed.Store(f)
 	}
 	return nil
-}
-
-// fatal returns err if a probe cannot go on after it: the server was lost, or
-// the caller left. An answer with a status is not.
-func fatal(err error) error {
-	if engine.AsError(err).Status != 0 {
-		return nil
-	}
-	return err
 }
 
 // Health implements engine.Client. It looks at the executor's state and generates
@@ -114,7 +84,7 @@ func (c *Client) Tokenize(ctx context.Context, _, text string) (ids []engine.Tok
 func (c *Client) tokenize(ctx context.Context, text string) (ids []engine.TokenID, ok bool, err error) {
 	body, err := c.link.Call(ctx, "/_internal/tokenize", map[string]string{"prompt": text})
 	if err != nil {
-		return nil, false, fatal(err)
+		return nil, false, transport.Lost(err)
 	}
 	var answer struct {
 		Tokens []engine.TokenID `json:"tokens"`

@@ -30,8 +30,3 @@ func structuredOf(c *engine.Constraint) *structured {
 // unenforced are the keywords of a schema that the server lets go without a word.
 // Of others that its first backend does not know it takes another backend.
 var unenforced = []string{"not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "$dynamicRef"}
-
-// constraints are the sorts of a constraint.
-var constraints = []engine.Parameter{
-	engine.JSONSchema, engine.JSONObject, engine.Regex, engine.Choice, engine.Grammar, engine.StructuralTag,
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/engine"
+	"baton/engine/transport"
 )
 
 // proofTimeout bounds the generation with which a server that does not describe
@@ -35,7 +36,7 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 	if err != nil {
 		return engine.Info{}, err
 	}
-	if info.Version, err = c.askVersion(ctx); err != nil {
+	if info.Version, err = c.link.Version(ctx); err != nil {
 		return engine.Info{}, err
 	}
 	if known := c.known.Load(); known != nil && known.version == info.Version {
@@ -57,50 +58,27 @@ func (c *Client) Probe(ctx context.Context) (engine.Info, error) {
 // askModels lists the models. A LoRA adapter is a model of its own, with its base
 // as its parent, whose context it has.
 func (c *Client) askModels(ctx context.Context) (engine.Info, error) {
-	body, err := c.link.Get(ctx, "/v1/models")
+	models, err := transport.Models[struct {
+		ID          string `json:"id"`
+		Root        string `json:"root"`
+		Parent      string `json:"parent"`
+		MaxModelLen int    `json:"max_model_len"` // null for an adapter
+	}](ctx, c.link)
 	if err != nil {
 		return engine.Info{}, err
 	}
-	var list struct {
-		Data []struct {
-			ID          string `json:"id"`
-			Root        string `json:"root"`
-			Parent      string `json:"parent"`
-			MaxModelLen int    `json:"max_model_len"` // null for an adapter
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return engine.Info{}, c.link.Error(engine.ProtocolError, "GET /v1/models: %w", err)
-	}
-	if len(list.Data) == 0 {
-		return engine.Info{}, c.link.Error(engine.WorkerMisconfigured, "GET /v1/models: the server lists no model")
-	}
 	info := engine.Info{}
 	contexts := make(map[string]int)
-	for _, m := range list.Data {
+	for _, m := range models {
 		contexts[m.ID] = m.MaxModelLen
 	}
-	for _, m := range list.Data {
+	for _, m := range models {
 		if m.MaxModelLen == 0 && m.Parent != "" {
 			m.MaxModelLen = contexts[m.Parent]
 		}
 		info.Models = append(info.Models, engine.ModelInfo{ID: m.ID, Parent: m.Parent, ContextLength: m.MaxModelLen, Path: m.Root})
 	}
 	return info, nil
-}
-
-// askVersion returns "" if the server does not tell. Its error is the loss of the
-// server, or of the caller.
-func (c *Client) askVersion(ctx context.Context) (string, error) {
-	body, err := c.link.Get(ctx, "/version")
-	if err != nil {
-		return "", fatal(err)
-	}
-	var answer struct {
-		Version string `json:"version"`
-	}
-	_ = json.Unmarshal(body, &answer) // not telling is no fault
-	return answer.Version, nil
 }
 
 // A spec is what a server's OpenAPI document says, as far as it matters. The zero
@@ -131,7 +109,7 @@ func (r request) has(field string) bool {
 func (c *Client) askSpec(ctx context.Context) (spec, error) {
 	body, err := c.link.Get(ctx, "/openapi.json")
 	if err != nil {
-		return spec{}, fatal(err)
+		return spec{}, transport.Lost(err)
 	}
 	var s spec
 	if json.Unmarshal(body, &s) != nil {
@@ -189,7 +167,7 @@ func (s *spec) parameters(version string) engine.Parameters {
 const structuredSince = 11
 
 func withoutConstraints(p engine.Parameters) engine.Parameters {
-	for _, name := range constraints {
+	for _, name := range engine.Constraints {
 		p = without(p, name)
 	}
 	return p
@@ -222,15 +200,6 @@ func (c *Client) checkIDs(ctx context.Context, s spec, model string) error {
 		return c.link.Error(engine.WorkerMisconfigured, tooOld)
 	}
 	return nil // a refusal, or no answer in time, says nothing of ids
-}
-
-// fatal returns err if a probe cannot go on after it: the server was lost, or
-// the caller left. An answer with a status is not.
-func fatal(err error) error {
-	if engine.AsError(err).Status != 0 {
-		return nil
-	}
-	return err
 }
 
 // hasReliableGenerate judges a version. What cannot be read gets the baseline.
@@ -266,13 +235,5 @@ func (c *Client) Health(ctx context.Context) error {
 
 // Tokenize implements engine.Client.
 func (c *Client) Tokenize(ctx context.Context, model, text string) (ids []engine.TokenID, ok bool, err error) {
-	body, err := c.link.Call(ctx, "/tokenize", map[string]any{"model": model, "prompt": text, "add_special_tokens": false})
-	if err != nil {
-		return nil, false, fatal(err)
-	}
-	var answer struct {
-		Tokens []engine.TokenID `json:"tokens"`
-	}
-	ok = json.Unmarshal(body, &answer) == nil && len(answer.Tokens) > 0
-	return answer.Tokens, ok, nil
+	return c.link.Tokens(ctx, "/tokenize", map[string]any{"model": model, "prompt": text, "add_special_tokens": false})
 }

@@ -3,9 +3,9 @@ package vllm
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"baton/engine"
+	"baton/engine/stream"
 	"baton/engine/transport"
 )
 
@@ -34,18 +34,7 @@ func (c *Client) start(ctx context.Context, req *engine.Request) (*transport.Res
 	if err != nil {
 		return nil, c.link.Error(engine.Internal, "encode request: %w", err)
 	}
-	resp, err := c.link.Post(ctx, completionsPath, req.ID, body)
-	if err != nil {
-		return nil, err
-	}
-	if resp.Status != http.StatusOK {
-		return nil, c.refusal(resp)
-	}
-	if isJSON(resp) {
-		resp.Abort()
-		return nil, c.link.Error(engine.ProtocolError, "%s answered with JSON, not with a stream", completionsPath)
-	}
-	return resp, nil
+	return stream.Open(ctx, c.link, completionsPath, req.ID, body, c.refusal)
 }
 
 // startGenerate tries the generate endpoint. It returns neither a response nor
@@ -61,7 +50,7 @@ func (c *Client) startGenerate(ctx context.Context, req *engine.Request) (*trans
 	}
 	switch resp.Status {
 	case http.StatusOK:
-		if !isJSON(resp) {
+		if !resp.IsJSON() {
 			return resp, nil
 		}
 		resp.Abort() // too old to stream here
@@ -78,8 +67,4 @@ func (c *Client) startGenerate(ctx context.Context, req *engine.Request) (*trans
 	}
 	c.route.Store(int32(useCompletions))
 	return nil, nil
-}
-
-func isJSON(resp *transport.Response) bool {
-	return strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")
 }
