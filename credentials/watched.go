@@ -2,15 +2,13 @@ package credentials
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"baton/smallfile"
 )
 
 // A File is a file that a flag names.
@@ -26,11 +24,6 @@ const (
 	// checkInterval is how often a file is looked at, at most.
 	checkInterval = time.Second
 
-	// settleTime is how old a file's modification time must be before it is
-	// trusted to tell the next change: clocks of file systems tick in steps of up
-	// to two seconds, and two changes within a step look like one.
-	settleTime = 2 * time.Second
-
 	maxFileBytes = 1 << 20
 )
 
@@ -44,8 +37,7 @@ type watched[T any] struct {
 
 	mu        sync.Mutex // held while the files are looked at; guards what follows
 	checked   time.Time
-	stats     []fs.FileInfo // of what current was made of
-	settled   bool          // stats will tell the next change
+	stamps    []smallfile.Stamp // of what current was made of
 	sum       [sha256.Size]byte
 	complaint string // why the files cannot be used now; "" = they can
 }
@@ -77,7 +69,7 @@ func (w *watched[T]) get() T {
 // check makes the value again if its files have changed. A complaint is looked
 // into each time, because a change of access rights changes no time.
 func (w *watched[T]) check() {
-	if w.complaint == "" && w.settled && w.unchanged() {
+	if w.complaint == "" && w.unchanged() {
 		return
 	}
 	changed, err := w.read()
@@ -93,9 +85,7 @@ func (w *watched[T]) check() {
 
 func (w *watched[T]) unchanged() bool {
 	for i, f := range w.files {
-		now, err := os.Stat(f.Path)
-		before := w.stats[i]
-		if err != nil || !os.SameFile(now, before) || now.Size() != before.Size() || !now.ModTime().Equal(before.ModTime()) {
+		if !w.stamps[i].Unchanged(f.Path) {
 			return false
 		}
 	}
@@ -106,63 +96,25 @@ func (w *watched[T]) unchanged() bool {
 // is as before.
 func (w *watched[T]) read() (changed bool, err error) {
 	var contents [][]byte
-	var stats []fs.FileInfo
-	settled, hash := true, sha256.New()
+	var stamps []smallfile.Stamp
+	hash := sha256.New()
 	for _, f := range w.files {
-		content, stat, err := readFile(f.Path)
+		content, stamp, err := smallfile.Read(f.Path, maxFileBytes)
 		if err != nil {
 			return false, fmt.Errorf("%v: %w", f, err)
 		}
-		settled = settled && time.Since(stat.ModTime()) > settleTime
-		contents, stats = append(contents, content), append(stats, stat)
+		contents, stamps = append(contents, content), append(stamps, stamp)
 		part := sha256.Sum256(content)
 		hash.Write(part[:])
 	}
 	sum := [sha256.Size]byte(hash.Sum(nil))
-	if changed = w.stats == nil || sum != w.sum; changed {
+	if changed = w.stamps == nil || sum != w.sum; changed {
 		value, err := w.parse(contents)
 		if err != nil {
 			return false, err
 		}
 		w.current.Store(&value)
 	}
-	w.stats, w.settled, w.sum = stats, settled, sum
+	w.stamps, w.sum = stamps, sum
 	return changed, nil
-}
-
-// readFile reads a regular file of at most maxFileBytes. Its errors do not name
-// the path.
-func readFile(path string) ([]byte, fs.FileInfo, error) {
-	// A look before the opening: opening a pipe would wait for its writer.
-	if stat, err := os.Stat(path); err != nil {
-		return nil, nil, withoutPath(err)
-	} else if stat.IsDir() {
-		return nil, nil, errors.New("this is a folder, not a file")
-	} else if !stat.Mode().IsRegular() {
-		return nil, nil, errors.New("this is not a regular file, so it cannot be read again")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, withoutPath(err)
-	}
-	defer f.Close()
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, nil, withoutPath(err)
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	switch {
-	case err != nil:
-		return nil, nil, withoutPath(err)
-	case len(content) > maxFileBytes:
-		return nil, nil, fmt.Errorf("the file is longer than %d bytes", maxFileBytes)
-	}
-	return content, stat, nil
-}
-
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }
