@@ -69,7 +69,7 @@ func (c *Client) generate(ctx context.Context, req *engine.Request) engine.Strea
 		}
 		defer resp.Abort() // the server looks once a second, and then gives the request up
 		a := &answer{link: c.link, output: req.Output, stop: &req.Stop, last: noID}
-		a.frame.ids = a.ids[:0]
+		a.frame.IDs = a.ids[:0]
 		a.Begin(a, c.link, resp, maxEventBytes, req.Output.Logprobs)
 		if stream.Deliver(ctx, a.Next, yield) == stream.Finished {
 			resp.Finish()
@@ -109,26 +109,26 @@ func (a *answer) Read() (engine.Delta, *engine.Error) {
 	if err := a.frame.decode(data, a.output.Logprobs); err != nil {
 		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
 	}
-	if a.frame.failed {
+	if a.frame.Failed {
 		complaint, _ := a.link.ParseComplaint(data)
 		return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
 	}
-	if a.frame.textOnly {
+	if a.frame.TextOnly {
 		// Going on would turn an answer into an empty one.
 		return engine.Delta{}, a.link.Error(engine.WorkerMisconfigured, "the server sends text without token ids, although it was told not to detokenize; a newer TensorRT-LLM is needed")
 	}
-	finish, ok := finishReason(a.frame.finish)
+	finish, ok := finishReason(a.frame.Finish)
 	if !ok {
-		return engine.Delta{}, a.link.Error(engine.EngineError, "the engine ended the request with finish reason %q", a.frame.finish)
+		return engine.Delta{}, a.link.Error(engine.EngineError, "the engine ended the request with finish reason %q", a.frame.Finish)
 	}
-	if n := len(a.frame.ids); n > 0 {
-		a.last = a.frame.ids[n-1]
+	if n := len(a.frame.IDs); n > 0 {
+		a.last = a.frame.IDs[n-1]
 	}
 	if finish == engine.FinishStop {
 		a.restoreEnd()
 	}
-	a.tokens += len(a.frame.ids)
-	return engine.Delta{TokenIDs: a.frame.ids, Logprobs: a.frame.logprobs, FinishReason: finish}, nil
+	a.tokens += len(a.frame.IDs)
+	return engine.Delta{TokenIDs: a.frame.IDs, Logprobs: a.frame.logprobs, FinishReason: finish}, nil
 }
 
 // finishReason maps the engine's word to a success. "cancelled" and "timeout" are

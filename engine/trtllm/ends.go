@@ -32,7 +32,7 @@ func (a *answer) restoreEnd() {
 	if a.last == end {
 		return
 	}
-	f.ids = append(f.ids, end)
+	f.IDs = append(f.IDs, end)
 	if a.output.Logprobs {
 		f.logprobs = append(f.logprobs, engine.TokenLogprob{ID: end, Logprob: engine.MissingLogprob})
 	}

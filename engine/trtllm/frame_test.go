@@ -24,7 +24,7 @@ func TestLogprobs(t *testing.T) {
 				t.Fatalf("%s: %v", test.name, err)
 			}
 			for i, lp := range f.logprobs {
-				if len(f.logprobs) != len(test.want) || lp.Logprob != test.want[i] || lp.ID != f.ids[i] || lp.Top != nil {
+				if len(f.logprobs) != len(test.want) || lp.Logprob != test.want[i] || lp.ID != f.IDs[i] || lp.Top != nil {
 					t.Errorf("%s: %v, want %v", test.name, f.logprobs, test.want)
 				}
 			}
@@ -40,8 +40,8 @@ func TestFrameErrors(t *testing.T) {
 		`null`, `[]`, ``,
 	} {
 		var f frame
-		if err := f.decode([]byte(data), false); err == nil || len(f.ids) > 0 || f.finish != nil || f.stopID != noID {
-			t.Errorf("%s: ids %v, finish %q, stop %d, error %v; want an error and nothing of the frame", data, f.ids, f.finish, f.stopID, err)
+		if err := f.decode([]byte(data), false); err == nil || len(f.IDs) > 0 || f.Finish != nil || f.stopID != noID {
+			t.Errorf("%s: ids %v, finish %q, stop %d, error %v; want an error and nothing of the frame", data, f.IDs, f.Finish, f.stopID, err)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestFrameDoesNotAllocate(t *testing.T) {
 	data := []byte(event([]int{282}, "", nil))
 	var f frame
 	if n := testing.AllocsPerRun(100, func() {
-		if f.decode(data, false) != nil || len(f.ids) != 1 {
+		if f.decode(data, false) != nil || len(f.IDs) != 1 {
 			t.Fatal(f)
 		}
 	}); n != 0 {
@@ -75,15 +75,15 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var got frame
 		if err := got.decode(data, true); err != nil {
-			if len(got.ids) > 0 || got.finish != nil || got.stopID != noID {
+			if len(got.IDs) > 0 || got.Finish != nil || got.stopID != noID {
 				t.Fatalf("%q: something of a broken frame was taken", data)
 			}
 			return
 		}
-		if len(got.logprobs) != len(got.ids) || got.stopID < noID {
-			t.Fatalf("%q: %d logprobs for %d ids, stop %d", data, len(got.logprobs), len(got.ids), got.stopID)
+		if len(got.logprobs) != len(got.IDs) || got.stopID < noID {
+			t.Fatalf("%q: %d logprobs for %d ids, stop %d", data, len(got.logprobs), len(got.IDs), got.stopID)
 		}
-		for _, id := range got.ids {
+		for _, id := range got.IDs {
 			if id < 0 {
 				t.Fatalf("%q: id %d", data, id)
 			}

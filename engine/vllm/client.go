@@ -52,7 +52,7 @@ func (c *Client) Generate(ctx context.Context, req *engine.Request) engine.Strea
 		}
 		defer resp.Abort() // whatever happens; nothing after Finish
 		a := &answer{link: c.link, output: req.Output}
-		a.frame.ids = a.ids[:0]
+		a.frame.IDs = a.ids[:0]
 		a.Begin(a, c.link, resp, maxEventBytes+len(req.TokenIDs)*eventBytesPerID, req.Output.Logprobs)
 		switch stream.Deliver(ctx, a.Next, yield) {
 		case stream.Finished:
@@ -84,20 +84,20 @@ func (a *answer) Read() (engine.Delta, *engine.Error) {
 	if err := a.frame.read(data, a.output); err != nil {
 		return engine.Delta{}, a.link.Error(engine.ProtocolError, "%w", err)
 	}
-	if a.frame.failed {
+	if a.frame.Failed {
 		complaint, _ := a.link.ParseComplaint(data)
 		return engine.Delta{}, errorFrame(a.link, complaint, a.tokens)
 	}
-	if a.frame.textOnly {
+	if a.frame.TextOnly {
 		// Going on would turn an answer into an empty one.
 		return engine.Delta{}, a.link.Error(engine.WorkerMisconfigured, "the server sends text without token ids; vLLM 0.10.2 or newer is needed")
 	}
-	finish, ok := finishReason(a.frame.finish)
+	finish, ok := finishReason(a.frame.Finish)
 	if !ok {
-		return engine.Delta{}, a.link.Error(engine.EngineError, "the engine ended the request with finish reason %q", a.frame.finish)
+		return engine.Delta{}, a.link.Error(engine.EngineError, "the engine ended the request with finish reason %q", a.frame.Finish)
 	}
-	a.tokens += len(a.frame.ids)
-	return engine.Delta{TokenIDs: a.frame.ids, Logprobs: a.frame.logprobs, FinishReason: finish}, nil
+	a.tokens += len(a.frame.IDs)
+	return engine.Delta{TokenIDs: a.frame.IDs, Logprobs: a.frame.logprobs, FinishReason: finish}, nil
 }
 
 // finishReason maps the engine's word to a success; anything but stop, length

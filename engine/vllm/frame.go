@@ -10,20 +10,15 @@ import (
 
 // A frame is what one event of either endpoint says. Its slices are reused.
 type frame struct {
-	ids      []engine.TokenID
+	jsonframe.Completion
 	logprobs []engine.TokenLogprob // one per id, if asked for
-	finish   []byte                // the finish reason; nil = none
-	failed   bool                  // the event is an error object
-	textOnly bool                  // there is text, but no list of ids
 
-	usual   skeleton
-	scanner jsonframe.Scanner
-	choices int
-	said    []jsonframe.Position //  the logprobs as they stand in the event
-	tops    []engine.TopLogprob  // backing of all Top slices
-	tokens  []engine.TokenID     // the parallel lists of /v1/completions
-	values  []float64
-	top     [][2]int // ranges of tops
+	usual  skeleton
+	said   []jsonframe.Position // the logprobs as they stand in the event
+	tops   []engine.TopLogprob  // backing of all Top slices
+	tokens []engine.TokenID     // the parallel lists of /v1/completions
+	values []float64
+	top    [][2]int // ranges of tops
 }
 
 // unknownID is the id of a position that was given as text.
@@ -34,14 +29,14 @@ func (f *frame) read(data []byte, output engine.OutputOptions) error {
 	if output.Logprobs {
 		return f.decode(data, output)
 	}
-	if ids, ok := f.usual.read(f.ids[:0], data); ok {
+	if ids, ok := f.usual.read(f.IDs[:0], data); ok {
 		f.reset()
-		f.ids = ids
+		f.IDs = ids
 		return nil
 	}
 	err := f.decode(data, output)
-	if err == nil && len(f.ids) > 0 && len(f.finish) == 0 && !f.failed && !f.textOnly {
-		f.usual.learn(data, f.ids)
+	if err == nil && len(f.IDs) > 0 && len(f.Finish) == 0 && !f.Failed && !f.TextOnly {
+		f.usual.learn(data, f.IDs)
 	}
 	return err
 }
@@ -50,29 +45,14 @@ func (f *frame) read(data []byte, output engine.OutputOptions) error {
 // an error as a whole.
 func (f *frame) decode(data []byte, output engine.OutputOptions) error {
 	f.reset()
-	s := &f.scanner
-	s.Reset(data)
-	if !s.Object() {
-		s.Fail("want an object")
-	}
-	for {
-		key, ok := s.Key()
-		if !ok {
-			break
+	err := f.Decode(data, func(key []byte) {
+		if output.Logprobs && string(key) == "logprobs" {
+			f.readLogprobs()
+		} else {
+			f.Scanner.Skip()
 		}
-		switch string(key) {
-		case "choices":
-			f.readChoices(output)
-		case "error":
-			f.failed = !s.Null()
-			if f.failed {
-				s.Skip()
-			}
-		default:
-			s.Skip()
-		}
-	}
-	if err := s.End(); err != nil {
+	})
+	if err != nil {
 		f.reset()
 		return err
 	}
@@ -83,7 +63,8 @@ func (f *frame) decode(data []byte, output engine.OutputOptions) error {
 }
 
 func (f *frame) reset() {
-	f.ids, f.logprobs, f.finish, f.failed, f.textOnly, f.choices = f.ids[:0], f.logprobs[:0], nil, false, false, 0
+	f.Reset()
+	f.logprobs = f.logprobs[:0]
 	f.resetLogprobs()
 }
 
@@ -91,57 +72,10 @@ func (f *frame) resetLogprobs() {
 	f.said, f.tops, f.tokens, f.values, f.top = f.said[:0], f.tops[:0], f.tokens[:0], f.values[:0], f.top[:0]
 }
 
-func (f *frame) readChoices(output engine.OutputOptions) {
-	s := &f.scanner
-	if !s.Array() {
-		return
-	}
-	for s.Element() {
-		if f.choices++; f.choices > 1 {
-			s.Fail("more than one choice")
-		}
-		if !s.Object() {
-			continue
-		}
-		text, ids := false, false
-		for {
-			key, ok := s.Key()
-			if !ok {
-				break
-			}
-			switch string(key) {
-			case "text":
-				raw := s.Raw()
-				text = len(raw) > len(`""`) && raw[0] == '"'
-			case "index":
-				if i := s.Int(); i != 0 {
-					s.Fail("choice %d of a request for one", i)
-				}
-			case "token_ids":
-				f.ids, ids = s.IDs(f.ids[:0])
-			case "finish_reason":
-				f.finish = nil
-				if !s.Null() {
-					f.finish = jsonframe.Unquote(s.RawString())
-				}
-			case "logprobs":
-				if output.Logprobs {
-					f.readLogprobs()
-				} else {
-					s.Skip()
-				}
-			default:
-				s.Skip()
-			}
-		}
-		f.textOnly = text && !ids
-	}
-}
-
 // readLogprobs reads both forms: the parallel lists of /v1/completions, whose
 // tokens are "token_id:812", and the list of objects of the generate endpoint.
 func (f *frame) readLogprobs() {
-	s := &f.scanner
+	s := &f.Scanner
 	f.resetLogprobs()
 	if !s.Object() {
 		return
@@ -176,7 +110,7 @@ func (f *frame) readLogprobs() {
 
 // readPosition reads {"token_id" or "token", "logprob", "top_logprobs"}.
 func (f *frame) readPosition() jsonframe.Position {
-	s := &f.scanner
+	s := &f.Scanner
 	p := jsonframe.Position{ID: unknownID, Logprob: engine.MissingLogprob}
 	if !s.Object() {
 		return p
@@ -211,7 +145,7 @@ func (f *frame) readPosition() jsonframe.Position {
 
 // readTopObject reads {"token_id:282": -1.4, …}.
 func (f *frame) readTopObject() [2]int {
-	s := &f.scanner
+	s := &f.Scanner
 	start := len(f.tops)
 	if s.Object() {
 		for {
@@ -232,7 +166,7 @@ func (f *frame) readTopObject() [2]int {
 // is missing, or that names another id, has no known probability; ids matter
 // more than their probabilities, so it is no error.
 func (f *frame) alignLogprobs(top int) {
-	if len(f.said) == 0 && len(f.tokens) == len(f.ids) {
+	if len(f.said) == 0 && len(f.tokens) == len(f.IDs) {
 		for i := range f.tokens {
 			p := jsonframe.Position{ID: f.tokens[i], Logprob: engine.MissingLogprob}
 			if i < len(f.values) {
@@ -244,9 +178,9 @@ func (f *frame) alignLogprobs(top int) {
 			f.said = append(f.said, p)
 		}
 	}
-	for i, id := range f.ids {
+	for i, id := range f.IDs {
 		entry := engine.TokenLogprob{ID: id, Logprob: engine.MissingLogprob}
-		if len(f.said) == len(f.ids) && (f.said[i].ID == id || f.said[i].ID == unknownID) {
+		if len(f.said) == len(f.IDs) && (f.said[i].ID == id || f.said[i].ID == unknownID) {
 			p := f.said[i]
 			entry.Logprob = p.Logprob
 			entry.Top = jsonframe.Best(f.tops[p.Top[0]:p.Top[1]:p.Top[1]], top)

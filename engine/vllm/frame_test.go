@@ -57,8 +57,8 @@ func TestFrameErrors(t *testing.T) {
 		`{"choices":[{"index":1,"token_ids":[5]}]}`, `{"choices":[{"index":0},{"index":0}]}`, `{"choices":{}}`, `{"choices":[{"finish_reason":1}]}`, `null`, `[]`, `1`, ``,
 	} {
 		var f frame
-		if err := f.decode([]byte(data), engine.OutputOptions{}); err == nil || len(f.ids) > 0 || f.finish != nil {
-			t.Errorf("%s: ids %v, finish %q, error %v; want an error and nothing of the frame", data, f.ids, f.finish, err)
+		if err := f.decode([]byte(data), engine.OutputOptions{}); err == nil || len(f.IDs) > 0 || f.Finish != nil {
+			t.Errorf("%s: ids %v, finish %q, error %v; want an error and nothing of the frame", data, f.IDs, f.Finish, err)
 		}
 	}
 }
@@ -89,8 +89,8 @@ func FuzzFrame(f *testing.F) {
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("%q: %v; by encoding/json: %v", data, err, wantErr)
 		}
-		if err == nil && (!slices.Equal(got.ids, ids) || string(got.finish) != finish || got.failed != failed) {
-			t.Fatalf("%q: %v %q %v; by encoding/json: %v %q %v", data, got.ids, got.finish, got.failed, ids, finish, failed)
+		if err == nil && (!slices.Equal(got.IDs, ids) || string(got.Finish) != finish || got.Failed != failed) {
+			t.Fatalf("%q: %v %q %v; by encoding/json: %v %q %v", data, got.IDs, got.Finish, got.Failed, ids, finish, failed)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestFrameDoesNotAllocate(t *testing.T) {
 	data := []byte(`{"id":"cmpl-gw-7f.1","object":"text_completion","created":1795991133,"model":"smol","choices":[{"index":0,"text":" of","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":[19556,905],"token_ids":[282]}]}`)
 	var f frame
 	if n := testing.AllocsPerRun(100, func() {
-		if f.decode(data, engine.OutputOptions{}) != nil || len(f.ids) != 1 {
+		if f.decode(data, engine.OutputOptions{}) != nil || len(f.IDs) != 1 {
 			t.Fatal(f)
 		}
 	}); n != 0 {

@@ -63,8 +63,8 @@ func TestSkeleton(t *testing.T) {
 			t.Errorf("%s: %v, %v", test.event, ids, ok)
 		}
 		var f frame
-		if err := f.decode([]byte(test.event), engine.OutputOptions{}); ok && (err != nil || !slices.Equal(f.ids, ids)) {
-			t.Errorf("%s: %v, as JSON %v, %v", test.event, ids, f.ids, err)
+		if err := f.decode([]byte(test.event), engine.OutputOptions{}); ok && (err != nil || !slices.Equal(f.IDs, ids)) {
+			t.Errorf("%s: %v, as JSON %v, %v", test.event, ids, f.IDs, err)
 		}
 	}
 }
@@ -108,9 +108,9 @@ func TestSkeletonOfTranscripts(t *testing.T) {
 			}
 			err1 := with.read([]byte(data), engine.OutputOptions{})
 			err2 := without.decode([]byte(data), engine.OutputOptions{})
-			if fmt.Sprint(err1) != fmt.Sprint(err2) || !slices.Equal(with.ids, without.ids) || string(with.finish) != string(without.finish) ||
-				with.failed != without.failed || with.textOnly != without.textOnly {
-				t.Errorf("%s: %s: %v, %v", file, data, with.ids, without.ids)
+			if fmt.Sprint(err1) != fmt.Sprint(err2) || !slices.Equal(with.IDs, without.IDs) || string(with.Finish) != string(without.Finish) ||
+				with.Failed != without.Failed || with.TextOnly != without.TextOnly {
+				t.Errorf("%s: %s: %v, %v", file, data, with.IDs, without.IDs)
 			}
 			if _, ok := with.usual.read(nil, []byte(data)); ok {
 				agreed++
