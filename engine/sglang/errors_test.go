@@ -3,24 +3,16 @@ package sglang
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"baton/engine"
 	"baton/engine/enginetest"
-	"baton/engine/transport"
 )
 
 func clientOf(t testing.TB, h http.Handler) *Client {
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	link, err := transport.New(transport.Options{URL: srv.URL + "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(link.Close)
-	return New(link)
+	t.Helper()
+	return New(enginetest.LinkTo(t, h))
 }
 
 // streaming answers with these events and the terminator.

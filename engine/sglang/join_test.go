@@ -1,17 +1,16 @@
 package sglang
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"baton/engine"
 	"baton/engine/enginetest"
 	"baton/engine/stream"
+	"baton/engine/transport"
 )
 
 // tokens returns the events of an answer of n tokens, repeated or not.
@@ -33,39 +32,14 @@ func tokens(n int, repeats bool) []string {
 	return events
 }
 
-// deltasOf returns what the client makes of pieces of a body. Each but the first
-// is sent when a delta of the one before has come: whoever waits for more before
-// handing on what is there never gets it.
-func deltasOf(t *testing.T, pieces ...string) (deltas [][]engine.TokenID, failure error) {
+// deltasOf returns the ids of each delta.
+func deltasOf(t *testing.T, pieces ...string) (deltas [][]engine.TokenID, failure *engine.Error) {
 	t.Helper()
-	arrived := make(chan struct{}, 1000)
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i, piece := range pieces {
-			if i > 0 {
-				select {
-				case <-arrived:
-				case <-r.Context().Done():
-					return
-				}
-			}
-			io.WriteString(w, piece)
-			w.(http.Flusher).Flush()
-		}
-	}))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for d, err := range c.Generate(ctx, enginetest.NewRequest()) {
-		if err != nil {
-			return deltas, err
-		}
-		deltas = append(deltas, slices.Clone(d.TokenIDs))
-		select {
-		case arrived <- struct{}{}:
-		default:
-		}
+	all, failure := enginetest.Deltas(t, func(l *transport.Link) engine.Engine { return New(l) }, enginetest.NewRequest(), pieces...)
+	for _, d := range all {
+		deltas = append(deltas, d.TokenIDs)
 	}
-	return deltas, nil
+	return deltas, failure
 }
 
 // Events that have arrived together are one delta, and nothing is waited for.
@@ -139,21 +113,7 @@ func BenchmarkStream(b *testing.B) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				io.WriteString(w, body)
 			}))
-			req := enginetest.NewRequest()
-			b.ReportAllocs()
-			for b.Loop() {
-				read := 0
-				for delta, err := range c.Generate(b.Context(), req) {
-					if err != nil {
-						b.Fatal(err)
-					}
-					read += len(delta.TokenIDs)
-				}
-				if read != n {
-					b.Fatal(read)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/token")
+			enginetest.BenchmarkStream(b, c, n)
 		})
 	}
 }

@@ -4,25 +4,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"baton/engine"
 	"baton/engine/enginetest"
-	"baton/engine/transport"
 )
 
 func clientOf(t testing.TB, h http.Handler) *Client {
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	link, err := transport.New(transport.Options{URL: srv.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(link.Close)
-	return New(link)
+	t.Helper()
+	return New(enginetest.LinkTo(t, h))
 }
 
 // streaming answers every request with these events and [DONE].

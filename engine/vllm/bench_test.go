@@ -22,19 +22,5 @@ func BenchmarkStream(b *testing.B) {
 		}
 		io.WriteString(w, last)
 	}))
-	req := enginetest.NewRequest()
-	b.ReportAllocs()
-	for b.Loop() {
-		n := 0
-		for delta, err := range c.Generate(b.Context(), req) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			n += len(delta.TokenIDs)
-		}
-		if n != tokens {
-			b.Fatal(n)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*tokens), "ns/token")
+	enginetest.BenchmarkStream(b, c, tokens)
 }

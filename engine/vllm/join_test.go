@@ -1,62 +1,36 @@
 package vllm
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"baton/engine"
 	"baton/engine/enginetest"
 	"baton/engine/stream"
+	"baton/engine/transport"
 )
 
 func tokenEvent(id int, finish string) string {
 	return fmt.Sprintf(`data: {"choices":[{"index":0,"text":"x","finish_reason":%s,"token_ids":[%d]}]}`+"\n\n", finish, id)
 }
 
-// deltasOf returns what the client makes of pieces of a body. Each but the first
-// is sent when a delta of the one before has come: whoever waits for more before
-// handing on what is there never gets it.
+// deltasOf returns the ids of the deltas that hold some, and how the answer ended.
 func deltasOf(t *testing.T, output engine.OutputOptions, pieces ...string) (ids [][]engine.TokenID, finish engine.FinishReason, failure *engine.Error) {
 	t.Helper()
-	arrived := make(chan struct{}, 1000)
-	c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i, piece := range pieces {
-			if i > 0 {
-				select {
-				case <-arrived:
-				case <-r.Context().Done():
-					return
-				}
-			}
-			io.WriteString(w, piece)
-			w.(http.Flusher).Flush()
-		}
-	}))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
 	req := enginetest.NewRequest()
 	req.Output = output
-	for d, err := range c.Generate(ctx, req) {
-		if err != nil {
-			return ids, "", engine.AsError(err)
-		}
+	deltas, failure := enginetest.Deltas(t, func(l *transport.Link) engine.Engine { return New(l) }, req, pieces...)
+	for _, d := range deltas {
 		if len(d.TokenIDs) > 0 {
-			ids = append(ids, slices.Clone(d.TokenIDs))
+			ids = append(ids, d.TokenIDs)
 		}
-		finish = d.FinishReason
-		select {
-		case arrived <- struct{}{}:
-		default:
+		if failure == nil {
+			finish = d.FinishReason
 		}
 	}
-	return ids, finish, nil
+	return ids, finish, failure
 }
 
 func TestEventsThatArriveTogetherAreOneDelta(t *testing.T) {

@@ -3,7 +3,6 @@ package vllm
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"baton/engine"
 	"baton/engine/enginetest"
-	"baton/engine/transport"
 )
 
 // server is a vLLM of some version; documents maps a path to its JSON.
@@ -145,14 +143,8 @@ func TestRoutes(t *testing.T) {
 }
 
 func clientOf(t testing.TB, h http.Handler) *Client {
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	link, err := transport.New(transport.Options{URL: srv.URL + "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(link.Close)
-	return New(link)
+	t.Helper()
+	return New(enginetest.LinkTo(t, h))
 }
 
 func TestProbeOfRecordedServer(t *testing.T) {
