@@ -5,6 +5,7 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"baton/admin"
 )
 
 // Root returns the top folder of the repository.
@@ -147,6 +150,22 @@ func Serve(t testing.TB, args ...string) (url string, p *Process) {
 	url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	WaitOK(t, url+"/health", 30*time.Second)
 	return url, p
+}
+
+// Workers returns what the frontend with this admin address, host:port, says of its
+// workers.
+func Workers(t testing.TB, adminAddress string) []admin.Worker {
+	t.Helper()
+	resp, err := http.Get("http://" + adminAddress + "/admin/workers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var list admin.WorkersReply
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Workers
 }
 
 type lockedBuffer struct {

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -58,16 +57,7 @@ func startFleet(t testing.TB, workerArgs []string, names ...string) *fleet {
 
 func (f *fleet) workers() []admin.Worker {
 	f.t.Helper()
-	resp, err := http.Get("http://" + f.admin + "/admin/workers")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var list admin.WorkersReply
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-		f.t.Fatal(err)
-	}
-	return list.Workers
+	return harness.Workers(f.t, f.admin)
 }
 
 // untilStates waits until the workers are in these states; "" = any.

@@ -193,12 +193,8 @@ func (d *discovered) untilOnly(workers []*worker) {
 		want = append(want, w.id+" ready")
 	}
 	d.eventually("the workers are "+strings.Join(want, ", "), func() (bool, string) {
-		var list admin.WorkersReply
-		if err := json.Unmarshal([]byte(d.get("http://"+d.f.admin+"/admin/workers")), &list); err != nil {
-			d.f.t.Fatal(err)
-		}
 		var have []string
-		for _, w := range list.Workers {
+		for _, w := range harness.Workers(d.f.t, d.f.admin) {
 			have = append(have, w.ID+" "+w.State)
 		}
 		return slices.Equal(have, want), strings.Join(have, ", ")

@@ -2,9 +2,7 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -71,16 +69,8 @@ func (f *fleet) start(w *worker) {
 // status is what the admin address says of a worker.
 func (f *fleet) status(w *worker) admin.Worker {
 	f.t.Helper()
-	resp, err := http.Get("http://" + f.admin + "/admin/workers")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var list admin.WorkersReply
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-		f.t.Fatal(err)
-	}
-	for _, s := range list.Workers {
+	list := harness.Workers(f.t, f.admin)
+	for _, s := range list {
 		if s.ID == w.id {
 			return s
 		}

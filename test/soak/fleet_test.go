@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/admin"
 	"baton/engine/sim"
 	"baton/test/harness"
 )
@@ -113,25 +114,15 @@ func serve(t testing.TB, workers []string, args ...string) *frontend {
 	return f
 }
 
-// A status is a worker as GET /admin/workers has it.
-type status struct {
-	ID       string `json:"id"`
-	State    string `json:"state"`
-	InFlight int    `json:"in_flight"`
-}
-
-func (f *frontend) workers() []status {
-	var list struct {
-		Workers []status `json:"workers"`
-	}
-	get(f.t, f.admin+"/admin/workers", &list)
-	return list.Workers
+func (f *frontend) workers() []admin.Worker {
+	f.t.Helper()
+	return harness.Workers(f.t, strings.TrimPrefix(f.admin, "http://"))
 }
 
 // waitReady waits until n workers are.
 func (f *frontend) waitReady(n int) {
 	f.t.Helper()
-	var list []status
+	var list []admin.Worker
 	until(f.t, func() bool {
 		ready := 0
 		list = f.workers()

@@ -76,21 +76,7 @@ func TestOnlyThePoisonIsRefused(t *testing.T) {
 		bodies = append(bodies, fmt.Sprintf(
 			`{"model":"sim","prompt":[%d,9,8],"max_tokens":%d,"ignore_eos":true,"temperature":0,"stream":true,"stream_options":{"include_usage":true}}`, 10+i, 150+10*i))
 	}
-	want := make([]*harness.Answer, len(bodies))
-	var first sync.WaitGroup
-	for i, body := range bodies {
-		first.Go(func() {
-			a, err := harness.Stream(t.Context(), f.url, "/v1/completions", body, nil)
-			if err != nil || a.Error != nil {
-				t.Errorf("without the poison: %v %+v", err, a)
-			}
-			want[i] = a
-		})
-	}
-	first.Wait()
-	if t.Failed() {
-		return
-	}
+	want := answers(t, f, "/v1/completions", bodies)
 
 	var clients sync.WaitGroup
 	var whole atomic.Int32

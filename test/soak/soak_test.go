@@ -57,7 +57,7 @@ func TestSoak(t *testing.T) {
 		"--worker-wait-timeout", "20s", "--log-level", "error")
 
 	s.bodies = bodies()
-	s.want = answers(t, s.front, s.bodies)
+	s.want = answers(t, s.front, chat, s.bodies)
 	before := s.measure()
 
 	var clients sync.WaitGroup
@@ -71,14 +71,16 @@ func TestSoak(t *testing.T) {
 	s.report(before)
 }
 
+const chat = "/v1/chat/completions"
+
 // answers are what a frontend says while nothing fails.
-func answers(t *testing.T, f *frontend, bodies []string) []*harness.Answer {
+func answers(t *testing.T, f *frontend, path string, bodies []string) []*harness.Answer {
 	t.Helper()
 	list := make([]*harness.Answer, len(bodies))
 	var all sync.WaitGroup
 	for i, body := range bodies {
 		all.Go(func() {
-			a, err := harness.Stream(t.Context(), f.url, "/v1/chat/completions", body, nil)
+			a, err := harness.Stream(t.Context(), f.url, path, body, nil)
 			if err != nil || a.Error != nil {
 				t.Errorf("without faults: %v %+v", err, a)
 			}

@@ -66,7 +66,7 @@ func TestKilledWorkersRequestIsSoonElsewhere(t *testing.T) {
 	)
 	p := newPair(t, "5ms")
 	body := fmt.Sprintf(story, 40)
-	want := answers(t, p.front, []string{body})[0]
+	want := answers(t, p.front, chat, []string{body})[0]
 	for range rounds {
 		p.front.waitReady(2)
 		a, err := harness.Stream(t.Context(), p.front.url, "/v1/chat/completions", body, func(n int) {
@@ -108,7 +108,7 @@ func TestManyStreamsAreMovedAtOnce(t *testing.T) {
 	streams := *atOnce
 	p := newPair(t, "100ms", "--migration-spacing", "0")
 	body := fmt.Sprintf(story, 60) // 6 s: all shall run when the worker dies
-	want := answers(t, p.front, []string{body})[0]
+	want := answers(t, p.front, chat, []string{body})[0]
 
 	// All go to one worker, because the other one is drained until they run.
 	survivor := p.proxies[1].listener.Addr().String()
@@ -165,7 +165,7 @@ func TestTheSurvivorsOwnStreamsFlow(t *testing.T) {
 		t.Run(fmt.Sprintf("%d moved, spacing %s", c.moved, c.spacing), func(t *testing.T) {
 			p := newPair(t, "20ms", "--migration-spacing", c.spacing, "--drain-timeout", "5m")
 			body := fmt.Sprintf(story, tokens)
-			want := answers(t, p.front, []string{body})[0]
+			want := answers(t, p.front, chat, []string{body})[0]
 			dying, survivor := p.proxies[0].listener.Addr().String(), p.proxies[1].listener.Addr().String()
 
 			var killed atomic.Int64 // in Unix nanoseconds
