@@ -8,23 +8,11 @@
 # Prints one line a server: "<pid> <port> <log file>". Stop them by these pids.
 # BATON_E2E_CACHE (default: the user's cache folder) keeps the installation.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-cache=${BATON_E2E_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/baton/e2e}
-python=${BATON_E2E_PYTHON:-python3}
+name=llamacpp-up.sh
+source "$(dirname "$0")/servers.sh"
+install_only=
+if [[ ${1:-} == --install ]]; then install_only=1; else take_ports "$@"; fi
 
-install_only=; ports=(); extra=()
-while (($#)); do
-  case $1 in
-    --install) install_only=1 ;;
-    --) shift; extra=("$@"); break ;;
-    *) ports+=("$1") ;;
-  esac
-  shift
-done
-[[ -n $install_only ]] || ((${#ports[@]})) || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-
-mkdir -p "$cache/logs"
-cache=$(cd "$cache" && pwd)
 # A change of the pinned packages is another installation.
 venv=$cache/llamacpp-$(sha256sum "$here/requirements-llamacpp.txt" | cut -c1-12)
 exec 9>"$cache/.llamacpp.lock"; flock 9
@@ -42,22 +30,10 @@ gguf=$(find "$venv" -type f -name 'SmolLM2-135M-Instruct*.gguf' | head -n 1)
 [[ -n $bin && -n $gguf ]] || { echo "llamacpp-up.sh: the packages did not hold the server or the model; remove $venv and try again" >&2; exit 1; }
 if [[ -n $install_only ]]; then echo "$bin $gguf"; exit 0; fi
 
-pids=()
 for port in "${ports[@]}"; do
   LD_LIBRARY_PATH="$(dirname "$bin")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" nohup "$bin" -m "$gguf" --alias smollm2 \
     --host 127.0.0.1 --port "$port" -c 8192 -np 4 -t "${BATON_E2E_THREADS:-1}" --metrics \
     ${extra[@]+"${extra[@]}"} >"$cache/logs/llamacpp-$port.log" 2>&1 &
   pids+=($!)
 done
-for i in "${!ports[@]}"; do
-  for _ in $(seq 600); do
-    [[ $(curl -s -o /dev/null -m 2 -w '%{http_code}' "http://127.0.0.1:${ports[i]}/health" || true) == 200 ]] && continue 2
-    kill -0 "${pids[i]}" 2>/dev/null || break
-    sleep 0.1
-  done
-  echo "llamacpp-up.sh: the server on port ${ports[i]} did not start; the end of its log:" >&2
-  tail -n 5 "$cache/logs/llamacpp-${ports[i]}.log" >&2
-  kill "${pids[@]}" 2>/dev/null || true
-  exit 1
-done
-for i in "${!ports[@]}"; do echo "${pids[i]} ${ports[i]} $cache/logs/llamacpp-${ports[i]}.log"; done
+await llamacpp /health 60

