@@ -47,6 +47,19 @@ func TestNamesInFlagsThatNoWorkerHas(t *testing.T) {
 			t.Errorf("log %s", got)
 		}
 	})
+	t.Run("when the only worker's model has no files, maybe for that reason", func(t *testing.T) {
+		var log bytes.Buffer
+		f := newFlagNames(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+		f.saw("SmolLM2-360M", "smollm2")
+		f.looked("a:1", false, begin)
+		if log.Len() > 0 {
+			t.Errorf("too early: %s", log.String())
+		}
+		f.looked("a:1", false, begin.Add(flagNamesGrace))
+		if got := log.String(); strings.Count(got, "WARN") != 2 || !strings.Contains(got, path) {
+			t.Errorf("log %s", got)
+		}
+	})
 	t.Run("not if all are known", func(t *testing.T) {
 		var log bytes.Buffer
 		f := newFlagNames(cfg, slog.New(slog.NewTextHandler(&log, nil)))
