@@ -9,5 +9,6 @@
 // one liberty taken is that NaN and Infinity are numbers, because Python's
 // encoder writes them.
 //
-// Of what engines are sent it writes the list of ids ([WithIDs]).
+// What two engines say in the same words is read here as a whole ([Completion]). Of
+// what engines are sent it writes the list of ids ([WithIDs]).
 package frame
