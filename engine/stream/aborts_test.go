@@ -24,6 +24,7 @@ func TestAborts(t *testing.T) {
 			aborts.Add(fmt.Sprint(i), tell)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(told) != 2 || !slices.Equal(told[0], []string{"a", "b"}) {
 			t.Fatalf("%d messages, the first %q", len(told), told[0])
 		}
@@ -32,6 +33,7 @@ func TestAborts(t *testing.T) {
 		}
 		aborts.Add("c", tell)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(told) != 3 || !slices.Equal(told[2], []string{"c"}) {
 			t.Errorf("afterwards %q", told[2:])
 		}
