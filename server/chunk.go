@@ -113,6 +113,14 @@ func (e *encoder) add(d *backend.Delta) {
 	e.close(append(dst, "}]"...), d.CompletionTokens)
 }
 
+// begin returns the chunk that only opens the choice, if there is one, for callers
+// that want it before there is any output.
+func (e *encoder) begin() []byte {
+	e.begun = true
+	e.addFirst()
+	return e.take()
+}
+
 // addFirst makes the chunk that only opens the choice, where there is one.
 func (e *encoder) addFirst() {
 	if !e.chat && e.echo == "" && !e.returnIDs {

@@ -17,6 +17,9 @@ type streamAnswer struct {
 	call *call
 	head []byte
 
+	openings []byte    // the first chunks of several choices
+	opening  sync.Once // sends them
+
 	mu               sync.Mutex // guards what follows; held while a finish is sent, so that [DONE] is last
 	open             int        // choices that have not finished
 	completionTokens int        // of those that have
@@ -34,6 +37,9 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	}
 	for _, choice := range c.choices {
 		choice.encoder.init(c.ep, c.prepared, choice.index, a.head)
+		if len(c.choices) > 1 {
+			a.openings = append(a.openings, choice.encoder.begin()...)
+		}
 	}
 	a.out.Init(w, r, sse.WriterConfig{
 		KeepAliveInterval: cfg.SSEKeepAliveInterval,
@@ -69,9 +75,19 @@ func (a *streamAnswer) deliver(c *choice) error {
 		return a.finish(c)
 	}
 	if events := c.encoder.take(); len(events) > 0 {
-		return a.out.Send(events)
+		return a.send(events)
 	}
 	return nil
+}
+
+// send sends events. Before the first ones of several choices come the openings of
+// all choices, in order: openai-python's helper takes no chunk of choice 1 before
+// one of choice 0.
+func (a *streamAnswer) send(events []byte) error {
+	if len(a.openings) > 0 {
+		a.opening.Do(func() { _ = a.out.Send(a.openings) }) // its error is also that of the next call
+	}
+	return a.out.Send(events)
 }
 
 // finish sends the last delta of a choice, and with that of the last choice the
@@ -94,7 +110,7 @@ func (a *streamAnswer) finish(c *choice) error {
 		}
 		events = append(events, doneEvent...)
 	}
-	return a.out.Send(events)
+	return a.send(events)
 }
 
 // A debugComment is the answer to X-Baton-Debug in a stream: one comment line,

@@ -251,6 +251,33 @@ func TestSeveralChoices(t *testing.T) {
 	}
 }
 
+// All choices are opened in order before the first text, whichever is the fastest.
+func TestChoicesOpenInOrder(t *testing.T) {
+	var order [3]chan struct{}
+	for i := range order {
+		order[i] = make(chan struct{})
+	}
+	close(order[2])
+	text := fakeText(func(ctx context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
+		i := choiceIndex(req)
+		<-order[i]
+		says(fmt.Sprint(i))(ctx, req, yield)
+		if i > 0 {
+			close(order[i-1])
+		}
+	})
+	ts := newRig(text).serve(t)
+	_, raw := post(t, ts, chatPath, `{"model":"m","stream":true,"n":3}`)
+	s := readStrict(t, raw, "chat.completion.chunk")
+	var got []int
+	for _, c := range s.chunks {
+		got = append(got, *c.Choices[0].Index)
+	}
+	if want := []int{0, 1, 2, 2, 2, 1, 1, 0, 0}; !slices.Equal(got, want) {
+		t.Errorf("chunks of choices %v, want %v", got, want)
+	}
+}
+
 func TestOneFailedChoiceEndsAll(t *testing.T) {
 	for _, stream := range []string{"true", "false"} {
 		cancelled := make(chan int, 2)
