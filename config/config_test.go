@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 		WorkerWaitTimeout: 10 * time.Second, InhibitDuration: 5 * time.Second, HealthInterval: 2 * time.Second,
 		RouterMode: LeastLoaded, KeepAliveInterval: 15 * time.Second, WriteTimeout: time.Minute,
 		LameDuck: 5 * time.Second, ShutdownTimeout: 30 * time.Second, MaxBodyBytes: 192 << 20,
-		MetricsPrefix: "dynamo_frontend", LogLevel: "info", LogFormat: "text",
+		ReasoningField: ReasoningContent, MetricsPrefix: "dynamo_frontend", LogLevel: "info", LogFormat: "text",
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)

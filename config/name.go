@@ -46,6 +46,23 @@ func parseServedName(before []Named, text string) ([]Named, error) {
 	return addNamed(before, n, text, "WORKERNAME=NAME")
 }
 
+// parseParser takes [NAME=]PARSER.
+func parseParser(before []Named, text string) ([]Named, error) {
+	n := Named{Value: text}
+	if name, parser, ok := cutLast(text, "="); ok {
+		n = Named{name, parser}
+	}
+	return addNamed(before, n, text, "NAME=PARSER")
+}
+
+// cutLast is strings.Cut at the last separator: names of models may hold one.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if at := strings.LastIndex(s, separator); at >= 0 {
+		return s[:at], s[at+len(separator):], true
+	}
+	return s, "", false
+}
+
 // addNamed refuses what is incomplete or contradicts an element before it. text
 // is the element as it was written, form how it should be.
 func addNamed(before []Named, n Named, text, form string) ([]Named, error) {

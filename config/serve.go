@@ -13,6 +13,9 @@ type Serve struct {
 	ModelPaths  []Named // where the files of a model lie; Name "" = of every other model
 	ServedNames []Named // Name is the worker's own name ("" = every other), Value the public one
 
+	ToolCallParsers  []Named // how a model writes tool calls: auto, none or a format; Name "" = every other model
+	ReasoningParsers []Named // and its reasoning
+
 	Discovery         string // one of Discover…
 	DiscoveryFiles    []FileName
 	DiscoveryNames    []DiscoveryName
@@ -44,6 +47,7 @@ type Serve struct {
 	MaxBodyBytes          int64
 	MaxConcurrentRequests int
 	OverloadStatus        int // 0 = what the workers said
+	ReasoningField        string
 
 	TLSCertPath      string // "" = no TLS
 	TLSKeyPath       string
@@ -62,6 +66,12 @@ type Serve struct {
 
 	settings []*setting
 }
+
+// The values of ReasoningField.
+const (
+	ReasoningContent = "reasoning_content"
+	Reasoning        = "reasoning"
+)
 
 // The values of RouterMode.
 const (
@@ -123,6 +133,12 @@ func newServe() *Serve {
 		list(&c.ServedNames, parseServedName, "served-model-name", "[WORKERNAME=]NAME",
 			"the public name of the model that workers call WORKERNAME; without WORKERNAME, of every model that has none; workers with different names become one model by the same NAME, for which their tokenizers must be equal, else the start fails",
 			"[WORKERNAME=]NAME"),
+		list(&c.ToolCallParsers, parseParser, "tool-call-parser", "[NAME=]PARSER",
+			"how the model with public name NAME writes tool calls: auto (the default) = as its chat template teaches it, none = calls stay in the text, or a name of docs/parsers.md",
+			"[NAME=]PARSER, where PARSER is auto, none or a parser's name"),
+		list(&c.ReasoningParsers, parseParser, "reasoning-parser", "[NAME=]PARSER",
+			"how the model with public name NAME writes its reasoning: auto (the default), none = it stays in the text, or a name of docs/parsers.md",
+			"[NAME=]PARSER, where PARSER is auto, none or a parser's name"),
 
 		section("Migration"),
 		integer(&c.MigrationLimit, 0, 0, maxMigrationLimit, "migration-limit",
@@ -171,6 +187,9 @@ func newServe() *Serve {
 			"after SIGTERM, or Ctrl-C while a request runs, /health says 503 at once but requests are still served for so long, because load balancers need a moment; a second signal ends the process at once"),
 		duration(&c.ShutdownTimeout, 30*time.Second, "shutdown-timeout",
 			"then new requests get 503 and running ones have so long to finish; 0 = they are ended at once").or("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", seconds),
+
+		choice(&c.ReasoningField, ReasoningContent, []string{ReasoningContent, Reasoning}, "reasoning-field",
+			"the field of chat messages and deltas that holds reasoning", nil),
 
 		section("Security"),
 		file(&c.TLSCertPath, "tls-cert-path",

@@ -47,6 +47,9 @@ func (c *Constraint) Parameter() Parameter {
 	return Grammar
 }
 
+// IsJSON reports whether the text is JSON.
+func (c *Constraint) IsJSON() bool { return c.JSONSchema != nil || c.JSONObject }
+
 // Constraints are the sorts of a Constraint.
 var Constraints = []Parameter{JSONSchema, JSONObject, Regex, Choice, Grammar, StructuralTag}
 

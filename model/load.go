@@ -24,8 +24,7 @@ func Load(name, path string) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", name, err)
 	}
-	m.Name = name
-	return m, nil
+	return m.named(name, &Options{}), nil
 }
 
 // load reads the folder or file at place. The model has no public name yet.

@@ -18,6 +18,9 @@ type Model struct {
 	// Shape says in which form the templates take their input.
 	Shape Shape
 
+	// Formats say how the model writes tool calls and reasoning.
+	Formats Formats
+
 	ContextLength int     // from the model's files, in tokens; 0 = unknown
 	VocabSize     int     // every id of the model is in [0, VocabSize)
 	EOS           []int32 // ids that end a generation

@@ -9,11 +9,14 @@ import (
 	"baton/hub"
 )
 
-// Options say where models' files lie and what models are called, as two flags
+// Options say where models' files lie and what models are called, as flags
 // have it. The name "" stands for every model that is not named.
 type Options struct {
 	Paths       map[string]string // --model-path, by public name
 	ServedNames map[string]string // --served-model-name: the public name by the worker's own
+	// --tool-call-parser and --reasoning-parser, by public name: auto, none, or a
+	// format's name. Where nothing is said it is auto.
+	ToolCallParsers, ReasoningParsers map[string]string
 	// Hub is where missing files are fetched from; nil = nothing is fetched, and the
 	// local cache is the one that the environment names.
 	Hub *hub.Hub

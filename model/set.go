@@ -43,6 +43,9 @@ type loading struct {
 // one sentence at the start and not an error on the first request. Those that have
 // to be fetched first are not waited for: see [Set.Run].
 func NewSet(options Options) (*Set, error) {
+	if err := options.checkParsers(); err != nil {
+		return nil, err
+	}
 	s := &Set{
 		options: options,
 		find:    localFinder(),
@@ -76,7 +79,7 @@ func NewSet(options Options) (*Set, error) {
 		if err != nil {
 			return nil, wrongPath(name+"=", path, err)
 		}
-		s.models[name] = m.named(name)
+		s.models[name] = m.named(name, &options)
 	}
 	return s, nil
 }
@@ -216,7 +219,7 @@ func (s *Set) join(public string, from origin, m *Model) (*Model, error) {
 	s.mu.Lock()
 	first, ok := s.models[public]
 	if !ok {
-		first = m.named(public)
+		first = m.named(public, &s.options)
 		s.models[public] = first
 		s.origin[public] = from
 	}
@@ -291,8 +294,9 @@ func (s *Set) loadPlace(place string) (*Model, error) {
 }
 
 // named returns the model under a public name.
-func (m *Model) named(public string) *Model {
+func (m *Model) named(public string, options *Options) *Model {
 	named := *m
 	named.Name = public
+	named.Formats = options.formatsOf(&named)
 	return &named
 }

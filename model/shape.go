@@ -19,6 +19,12 @@ type Shape struct {
 	// they spell, because as text they would be quoted twice.
 	ObjectArguments bool
 
+	// Tools: the template shows tools to the model.
+	Tools bool
+	// ShortCallIDs: ids of tool calls must have nine letters and digits, because the
+	// template refuses others.
+	ShortCallIDs bool
+
 	partRoles map[string]bool
 }
 
@@ -48,6 +54,8 @@ func shapeOf(m *Model) Shape {
 			(m.ToolTemplate == nil || takesParts(m, m.ToolTemplate, role))
 	}
 	shape.ObjectArguments = needsObjectArguments(m, shape.TypedContent)
+	shape.Tools = showsTools(m, shape.TypedContent)
+	shape.ShortCallIDs = needsShortIDs(m, shape)
 	return shape
 }
 
@@ -94,6 +102,40 @@ func needsObjectArguments(m *Model, typed bool) bool {
 	}
 	text, err := render(m, t, conversation(object))
 	return err == nil && strings.Contains(text, marker)
+}
+
+func showsTools(m *Model, typed bool) bool {
+	content := contentText
+	if typed {
+		content = contentParts
+	}
+	const name = marker + "tool"
+	text, err := m.TemplateFor(true).Render(chattemplate.Input{
+		Messages:            json.RawMessage(conversation("user", content)),
+		Tools:               json.RawMessage(`[{"type":"function","function":{"name":"` + name + `","description":"d","parameters":{"type":"object","properties":{}}}}]`),
+		AddGenerationPrompt: true,
+		Normalize:           true,
+		SpecialTokens:       m.SpecialTokens,
+	})
+	return err == nil && strings.Contains(text, name)
+}
+
+func needsShortIDs(m *Model, shape Shape) bool {
+	content, arguments := contentText, `"{}"`
+	if shape.TypedContent {
+		content = contentParts
+	}
+	if shape.ObjectArguments {
+		arguments = "{}"
+	}
+	messages := fmt.Sprintf(`[{"role":"user","content":%s},{"role":"assistant","content":%s,"tool_calls":[%s]},`+
+		`{"role":"tool","tool_call_id":"abcdefghi","name":"f","content":%[1]s}]`, content, content, toolCall(arguments))
+	t := m.TemplateFor(true)
+	if _, err := render(m, t, messages); err != nil {
+		return false
+	}
+	_, err := render(m, t, strings.ReplaceAll(messages, "abcdefghi", "call_0123456789abcdefghijkl"))
+	return err != nil
 }
 
 // toolCall has an id of nine letters, because Mistral's templates insist on it.

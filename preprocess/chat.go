@@ -45,7 +45,7 @@ func (p *Preprocessor) renderChat(r *request) (prompt, *openai.Error) {
 	if len(ids) == 0 {
 		return prompt{}, r.messages.invalid("the chat template makes an empty prompt of them.")
 	}
-	return prompt{param: "messages", ids: ids}, nil
+	return prompt{param: r.messages.param(), ids: ids, read: r.reading(text)}, nil
 }
 
 func rawOrNil(v *value) json.RawMessage {
@@ -56,18 +56,18 @@ func rawOrNil(v *value) json.RawMessage {
 }
 
 // templateKwargs are the variables for the template. reasoning_effort is one of
-// them, as in vLLM, unless chat_template_kwargs has it itself.
+// them, as in vLLM, and none turns off what the families of models call thinking.
+// What chat_template_kwargs has itself stands: of equal names the last one counts.
 func (r *request) templateKwargs() json.RawMessage {
 	if r.reasoningEffort == nil {
 		return rawOrNil(r.kwargs)
 	}
-	merged := append([]byte(`{"reasoning_effort":`), r.reasoningEffort.raw()...)
+	effort := r.reasoningEffort.raw()
+	merged := append([]byte(`{"reasoning_effort":`), effort...)
+	if string(effort) == `"none"` {
+		merged = append(merged, `,"enable_thinking":false,"thinking":false`...)
+	}
 	if r.kwargs != nil && !r.kwargs.isEmpty() {
-		for key := range r.kwargs.members() {
-			if key == "reasoning_effort" {
-				return r.kwargs.raw()
-			}
-		}
 		merged = append(merged, ',')
 		return append(merged, r.kwargs.raw()[1:]...)
 	}
@@ -95,78 +95,4 @@ func templateError(err error) *openai.Error {
 		return openai.InvalidRequest("messages", "The model's chat template cannot render these messages (%s).", input.Kind)
 	}
 	return openai.InvalidRequest("messages", "The model's chat template cannot render these messages.")
-}
-
-// checkTools refuses what would need tool calls to be read out of the answer.
-// Tools that must not be called are only text for the template.
-func (r *request) checkTools() *openai.Error {
-	hasTools := r.tools != nil && !r.tools.isEmpty()
-	choice := "auto"
-	if r.toolChoice != nil {
-		switch {
-		case r.toolChoice.isObject():
-			choice = "a named tool"
-		case !r.toolChoice.isText():
-			return r.toolChoice.wrongType("a string or an object")
-		default:
-			choice = unquote(r.toolChoice.raw())
-		}
-	}
-	switch choice {
-	case "none":
-	case "auto":
-		if hasTools && r.toolChoice == nil {
-			return openai.Unsupported("tools", "tool calls are not available yet; with 'tool_choice' none the tools are only shown to the model")
-		}
-		if hasTools {
-			return openai.Unsupported("tool_choice", "tool calls are not available yet; only none is")
-		}
-	case "required", "a named tool":
-		return openai.Unsupported("tool_choice", "tool calls are not available yet; only none is")
-	default:
-		return r.toolChoice.invalid("must be none, auto, required or an object that names a tool.")
-	}
-	if !hasTools {
-		return nil
-	}
-	for _, tool := range r.tools.elements() {
-		if err := checkTool(tool); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkTool(tool *value) *openai.Error {
-	if !tool.isObject() {
-		return tool.wrongType("an object")
-	}
-	named := false
-	for key, m := range tool.members() {
-		switch key {
-		case "type":
-			if kind, err := m.text(); err != nil {
-				return err
-			} else if kind != "function" {
-				return openai.Unsupported(m.param(), "only tools of type function are")
-			}
-		case "function":
-			if !m.isObject() {
-				return m.wrongType("an object")
-			}
-			for key, name := range m.members() {
-				if key != "name" {
-					continue
-				}
-				if _, err := name.text(); err != nil {
-					return err
-				}
-				named = true
-			}
-		}
-	}
-	if !named {
-		return openai.Missing(tool.param() + ".function.name")
-	}
-	return nil
 }

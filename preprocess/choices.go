@@ -49,6 +49,7 @@ func (p *Preprocessor) prepare(requestID string, a *api, r *request, prompts []p
 			return nil, err
 		}
 		prepared.PromptTokens += len(prompt.ids)
+		prepared.Read = prompt.read // of chat, which has one prompt
 		for i := range r.n {
 			index := len(prepared.Choices)
 			tokens := r.tokens(prompt, budget, i)
@@ -61,6 +62,7 @@ func (p *Preprocessor) prepare(requestID string, a *api, r *request, prompts []p
 					Stop:        r.stop,
 					IncludeStop: r.includeStop,
 					SkipSpecial: r.skipSpecial,
+					KeepSpecial: prompt.read.keeps(),
 				},
 				Echo: prompt.echo,
 			})

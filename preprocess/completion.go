@@ -9,6 +9,8 @@ type prompt struct {
 	param string // where it came from, for errors
 	ids   []int32
 	echo  string // its text, if the client wants that back
+
+	read *Reading // how the answers are read; nil = they are text
 }
 
 // readPrompts reads the four forms of a completion's prompt: a text, a list of

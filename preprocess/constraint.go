@@ -2,8 +2,6 @@ package preprocess
 
 import (
 	"bytes"
-	"encoding/json"
-	"slices"
 
 	"baton/engine"
 	"baton/openai"
@@ -237,78 +235,4 @@ func boundedText(v *value, most int) (string, *openai.Error) {
 		err = v.invalid("must have 1 to %d bytes.", most)
 	}
 	return s, err
-}
-
-// forcedCalls is the constraint of an answer that must be tool calls. Of the tool
-// with this name the answer is the arguments; without a name it is an array of
-// objects {"name", "parameters"}, at least one, and not more unless calls may be
-// parallel. The tools have been checked.
-func forcedCalls(tools *value, name string, parallel bool) (*engine.Constraint, *openai.Error) {
-	var all schema
-	var calls [][]byte
-	shared := map[string]json.RawMessage{}
-	for _, tool := range tools.elements() {
-		function, _ := tool.member("function")
-		of := ""
-		if m, ok := function.member("name"); ok && m.isText() {
-			of = unquote(m.raw())
-		}
-		if name != "" && of != name {
-			continue
-		}
-		raw := json.RawMessage(`{"type":"object","properties":{}}`)
-		if parameters, ok := function.member("parameters"); ok && !parameters.isNull() {
-			if !parameters.isObject() {
-				return nil, parameters.wrongType("an object")
-			}
-			if err := all.check(&parameters, 0); err != nil {
-				return nil, err
-			}
-			if raw = bytes.Clone(parameters.raw()); name == "" {
-				if err := hoist(&parameters, shared); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if name != "" {
-			return &engine.Constraint{JSONSchema: raw, Keywords: all.keywords}, nil
-		}
-		quoted, _ := json.Marshal(of) // a text always encodes
-		call := append([]byte(`{"type":"object","properties":{"name":{"enum":[`), quoted...)
-		call = append(append(call, `]},"parameters":`...), raw...)
-		calls = append(calls, append(call, `},"required":["name","parameters"],"additionalProperties":false}`...))
-	}
-	if len(calls) == 0 {
-		return nil, openai.InvalidRequest("tool_choice", "Invalid value for 'tool_choice': no tool has this name.")
-	}
-	out := []byte(`{"type":"array","minItems":1,`)
-	if !parallel {
-		out = append(out, `"maxItems":1,`...)
-	}
-	out = append(append(append(out, `"items":{"anyOf":[`...), bytes.Join(calls, []byte(","))...), "]}"...)
-	if len(shared) > 0 {
-		definitions, _ := json.Marshal(shared)
-		out = append(append(out, ',', '"'), "$defs\":"...)
-		out = append(out, definitions...)
-	}
-	return &engine.Constraint{JSONSchema: append(out, '}'), Keywords: all.keywords}, nil
-}
-
-// hoist copies the definitions of a tool's schema to where its references, which
-// are made from the root, find them in a schema of all tools.
-func hoist(parameters *value, shared map[string]json.RawMessage) *openai.Error {
-	if m, ok := parameters.member("definitions"); ok && m.isObject() && !m.isEmpty() {
-		return openai.Unsupported(m.param(), "with 'tool_choice' required definitions must stand in $defs")
-	}
-	definitions, ok := parameters.member("$defs")
-	if !ok || !definitions.isObject() {
-		return nil
-	}
-	for key, m := range definitions.members() {
-		if other, there := shared[key]; there && !bytes.Equal(other, m.raw()) {
-			return openai.Unsupported(m.param(), "with 'tool_choice' required two tools cannot define different schemas under one name")
-		}
-		shared[key] = slices.Clone(m.raw())
-	}
-	return nil
 }

@@ -68,3 +68,27 @@ func TestForcedCalls(t *testing.T) {
 		}
 	}
 }
+
+// A client's schema beside tools leaves room for calls.
+func TestSchemaBesideTools(t *testing.T) {
+	p, _ := newTestPreprocessor(t, map[string]string{"chat_template.jinja": toolTemplate})
+	tools := `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}}}]`
+	calls := `{"type":"array","minItems":1,"items":{"anyOf":[{"type":"object","properties":{"name":{"enum":["f"]},"parameters":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}},"required":["name","parameters"],"additionalProperties":false}]}}`
+	for own, want := range map[string]string{
+		`"response_format":{"type":"json_object"}`: `{"anyOf":[` + calls + `,{"type":"object"}],"$defs":{"X":{"type":"string"}}}`,
+		`"guided_json":{"$defs":{"Y":{"type":"null"}},"$ref":"#/$defs/Y"}`: `{"anyOf":[` + calls +
+			`,{"$defs":{"Y":{"type":"null"}},"$ref":"#/$defs/Y"}],"$defs":{"X":{"type":"string"},"Y":{"type":"null"}}}`,
+	} {
+		prepared := mustChat(t, p, own+","+tools)
+		c := prepared.Choices[0].Request.Tokens.Constraint
+		if c == nil || string(c.JSONSchema) != want {
+			t.Errorf("%s: %+v\nwant %s", own, c, want)
+		}
+		if o := prepared.Read.Options; o.Tool != jsonCalls || !o.Constrained {
+			t.Errorf("%s: read as %+v", own, o)
+		}
+	}
+	if _, err := p.Chat("r", chatBody(`"guided_json":{"$defs":{"X":{"type":"null"}}},`+tools)); err == nil || err.Param != "guided_json.$defs.X" {
+		t.Errorf("two things under one name: %v", err)
+	}
+}

@@ -111,7 +111,8 @@ var chatFields = map[string]reader{
 	"top_logprobs":        readTopLogprobs,
 	"tools":               keep(func(r *request) **value { return &r.tools }, "an array"),
 	"tool_choice":         keep(func(r *request) **value { return &r.toolChoice }, ""),
-	"parallel_tool_calls": ignored,
+	"parallel_tool_calls": boolean(func(r *request) *bool { return &r.parallelCalls }),
+	"include_reasoning":   boolean(func(r *request) *bool { return &r.includeReasoning }),
 	"reasoning_effort":    keep(func(r *request) **value { return &r.reasoningEffort }, "a string"),
 	"prediction":          ignored, // a hint that makes nothing but speed
 
@@ -121,7 +122,7 @@ var chatFields = map[string]reader{
 	"continue_final_message": boolean(func(r *request) *bool { return &r.continueFinalMessage }),
 
 	"echo":                refusedIfTrue("it is for completions"), // vLLM repeats the last message
-	"functions":           refusedUnlessEmpty("it is the old name of 'tools', and tool calls are not available yet"),
+	"functions":           refusedUnlessEmpty("it is the old form of 'tools'"),
 	"function_call":       readFunctionCall,
 	"modalities":          readModalities,
 	"audio":               refused("the answer is text only"),

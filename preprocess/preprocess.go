@@ -19,6 +19,8 @@ type Prepared struct {
 	ContinuousUsage bool // stream_options.continuous_usage_stats
 	ReturnTokenIDs  bool
 	PromptTokens    int // of every prompt once, whatever n is
+
+	Read *Reading // nil = the answers are text and nothing else
 }
 
 // A Choice is one element of the answer's choices array.

@@ -53,6 +53,9 @@ type request struct {
 	// Of chat.
 	messages, tools, documents, kwargs *value // nil = absent
 	toolChoice                         *value // nil = absent
+	tooling                            tooling
+	parallelCalls                      bool
+	includeReasoning                   bool
 	reasoningEffort                    *value // nil = absent
 	addGenerationPrompt                *bool  // nil = absent
 	continueFinalMessage               bool
@@ -135,9 +138,11 @@ func newRequest(m *model.Model, a *api) *request {
 			MinP:              or(d.MinP, 0),
 			RepetitionPenalty: or(d.RepetitionPenalty, 1),
 		},
-		n:           1,
-		skipSpecial: true,
-		addSpecial:  a.addSpecial,
+		n:                1,
+		skipSpecial:      true,
+		addSpecial:       a.addSpecial,
+		parallelCalls:    true,
+		includeReasoning: true,
 	}
 }
 

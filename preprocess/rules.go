@@ -252,5 +252,5 @@ func readFunctionCall(_ *request, v *value) *openai.Error {
 	if v.isText() && string(v.raw()) == `"none"` {
 		return nil
 	}
-	return openai.Unsupported("function_call", "it is the old name of 'tool_choice', and tool calls are not available yet")
+	return openai.Unsupported("function_call", "it is the old form of 'tool_choice'")
 }

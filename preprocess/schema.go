@@ -15,6 +15,7 @@ const maxSchemaDepth = 64
 // A schema is what was found out of a JSON schema while it was checked.
 type schema struct {
 	keywords []string // see engine.Constraint
+	inner    bool     // it becomes a part of another: see merged
 }
 
 // How a keyword's value must look.
@@ -154,6 +155,9 @@ func (s *schema) keyword(key string, v *value, depth int) *openai.Error {
 		to, err := v.text()
 		if err == nil && !strings.HasPrefix(to, "#") {
 			return v.invalid("it must refer to a part of the same schema (#/…): nothing is fetched.")
+		}
+		if err == nil && s.inner && !strings.HasPrefix(to, "#/$defs/") {
+			return openai.Unsupported(v.param(), "where schemas are enforced together, a reference must be to #/$defs/…")
 		}
 		return err
 	case types:

@@ -27,6 +27,7 @@ type choice struct {
 	lastToken        time.Duration // when the newest token came, after start
 	delta            backend.Delta // the newest one; its slices end with the iteration
 	encoder          encoder       // of a stream's chunks
+	reading          *reading      // nil = the answer is text and nothing else
 	latencies        latencyCounts
 
 	call    *call
@@ -40,6 +41,7 @@ const noToken = -1
 
 func newChoice(c *call, index int) *choice {
 	choice := &choice{call: c, index: index, start: c.start, lastToken: noToken, request: c.prepared.Choices[index].Request}
+	choice.reading = newReading(c.prepared, c.ids.own, index)
 	choice.request.Tokens.Trace = &choice.trace
 	return choice
 }

@@ -24,7 +24,8 @@ type encoder struct {
 	logprobs        logprobList // nil: not asked for
 	echo            string      // sent before the first output; completions only
 	promptIDs       []int32
-	memory          [512]byte // of buf, while that is enough: a chunk with a token or two fits
+	reading         *readingEncoder // nil: the answer is text and nothing else
+	memory          [512]byte       // of buf, while that is enough: a chunk with a token or two fits
 }
 
 // chunkHead is what all chunks of a request begin with, up to the choices.
@@ -81,6 +82,10 @@ func (e *encoder) take() []byte {
 // add makes the events of d: none if it has nothing to show, and before the
 // first one the role of the choice (chat) or its echoed prompt (completions).
 func (e *encoder) add(d *backend.Delta) {
+	if e.reading != nil {
+		e.reading.add(d)
+		return
+	}
 	if len(d.Text) == 0 && len(d.Logprobs) == 0 && d.FinishReason == "" && !(len(d.TokenIDs) > 0 && (e.returnIDs || e.continuousUsage)) {
 		return // half a character, or what may become a stop string
 	}
@@ -156,7 +161,11 @@ func (e *encoder) open() []byte {
 // close ends the chunk that open began.
 func (e *encoder) close(dst []byte, completionTokens int) {
 	if e.continuousUsage {
-		dst = appendUsage(append(dst, `,"usage":`...), e.promptTokens, completionTokens)
+		u := tokenUsage{promptTokens: e.promptTokens, completionTokens: completionTokens}
+		if e.reading != nil {
+			u.add(e.reading.reading)
+		}
+		dst = u.appendTo(append(dst, `,"usage":`...))
 	}
 	e.buf = append(dst, "}\n\n"...)
 }
@@ -179,9 +188,9 @@ func appendFinish(dst []byte, d *backend.Delta) []byte {
 }
 
 // appendUsageChunk appends the chunk that only carries the usage of the request.
-func appendUsageChunk(dst, head []byte, promptTokens, completionTokens int) []byte {
+func appendUsageChunk(dst, head []byte, u tokenUsage) []byte {
 	dst = append(append(dst, head...), `],"usage":`...)
-	return append(appendUsage(dst, promptTokens, completionTokens), "}\n\n"...)
+	return append(u.appendTo(dst), "}\n\n"...)
 }
 
 const doneEvent = "data: [DONE]\n\n"

@@ -167,7 +167,7 @@ func (s *strictStream) checkChoices(t testing.TB, chat bool) {
 			t.Errorf("rule 22: choice %d has had %d roles", *choice.Index, roles[*choice.Index])
 		}
 		if r := choice.FinishReason; r != nil {
-			if *r != "stop" && *r != "length" {
+			if *r != "stop" && *r != "length" && *r != "tool_calls" {
 				t.Errorf("rule 25: finish reason %q", *r)
 			}
 			finished[*choice.Index] = true

@@ -19,6 +19,7 @@ import (
 	"baton/backend"
 	"baton/engine"
 	"baton/openai"
+	"baton/parser"
 	"baton/preprocess"
 	"baton/router"
 )
@@ -37,6 +38,10 @@ type fakeBody struct {
 	Logprobs  bool   `json:"logprobs"`
 	Top       int    `json:"top"`
 	Echo      string `json:"echo"`
+	Tools     string `json:"tools"`    // the format of calls
+	Thoughts  string `json:"thoughts"` // and of reasoning
+	Hide      bool   `json:"hide"`
+	Short     bool   `json:"short"`
 	Panic     bool   `json:"panic"`
 }
 
@@ -61,6 +66,12 @@ func (p *fakePreparer) Chat(id string, body []byte) (*preprocess.Prepared, *open
 	out := &preprocess.Prepared{
 		Model: b.Model, Stream: b.Stream, IncludeUsage: b.Usage, ContinuousUsage: b.Continual, ReturnTokenIDs: b.IDs,
 		PromptTokens: len(promptIDs) * b.Prompts,
+	}
+	if b.Tools != "" || b.Thoughts != "" {
+		out.Read = &preprocess.Reading{
+			Options:       parser.Options{Tool: parser.ToolByName(b.Tools), Reasoning: parser.ReasoningByName(b.Thoughts), Parallel: true},
+			HideReasoning: b.Hide, ShortCallIDs: b.Short,
+		}
 	}
 	for i := range b.N * b.Prompts {
 		out.Choices = append(out.Choices, preprocess.Choice{

@@ -92,10 +92,29 @@ func appendIDList(dst []byte, ids []engine.TokenID) []byte {
 	return dst
 }
 
-// appendUsage appends a usage object.
-func appendUsage(dst []byte, promptTokens, completionTokens int) []byte {
-	dst = appendInt(append(dst, `{"prompt_tokens":`...), promptTokens)
-	dst = appendInt(append(dst, `,"completion_tokens":`...), completionTokens)
-	dst = appendInt(append(dst, `,"total_tokens":`...), promptTokens+completionTokens)
+// A tokenUsage is what the answer to a request cost.
+type tokenUsage struct {
+	promptTokens, completionTokens int
+
+	reasons         bool // reasoning is looked for
+	reasoningTokens int
+}
+
+// add adds the reasoning of a choice; r may be nil.
+func (u *tokenUsage) add(r *reading) {
+	if r != nil && r.how.Options.Reasoning != nil {
+		u.reasons = true
+		u.reasoningTokens += r.reasoningTokens
+	}
+}
+
+func (u *tokenUsage) appendTo(dst []byte) []byte {
+	dst = appendInt(append(dst, `{"prompt_tokens":`...), u.promptTokens)
+	dst = appendInt(append(dst, `,"completion_tokens":`...), u.completionTokens)
+	dst = appendInt(append(dst, `,"total_tokens":`...), u.promptTokens+u.completionTokens)
+	if u.reasons {
+		dst = appendInt(append(dst, `,"completion_tokens_details":{"reasoning_tokens":`...), u.reasoningTokens)
+		dst = append(dst, '}')
+	}
 	return append(dst, '}')
 }

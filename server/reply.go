@@ -22,8 +22,9 @@ const heldBytes = 1 << 10
 // choice's goroutine.
 type collected struct {
 	text     []byte
-	logprobs logprobList // nil: not asked for
-	ids      []byte      // JSON list; only if asked for
+	reading  *readingReply // nil: the answer is text and nothing else
+	logprobs logprobList   // nil: not asked for
+	ids      []byte        // JSON list; only if asked for
 	end      backend.Delta
 }
 
@@ -35,6 +36,9 @@ func (c *call) reply(ctx context.Context, w http.ResponseWriter) *engine.Error {
 		prepared := &c.prepared.Choices[i]
 		choices[i].text = []byte(prepared.Echo)
 		choices[i].logprobs = newLogprobList(c.ep, prepared)
+		if r := c.choices[i].reading; r != nil {
+			choices[i].reading = newReadingReply(&choices[i], r)
+		}
 	}
 	err := c.run(ctx, func(choice *choice) error {
 		choices[choice.index].add(&choice.delta, c.prepared.ReturnTokenIDs)
@@ -56,7 +60,11 @@ func (c *call) reply(ctx context.Context, w http.ResponseWriter) *engine.Error {
 }
 
 func (a *collected) add(d *backend.Delta, keepIDs bool) {
-	a.text = append(a.text, d.Text...)
+	if a.reading == nil {
+		a.text = append(a.text, d.Text...)
+	} else {
+		a.reading.reading.read(d, a.reading.give)
+	}
 	if a.logprobs != nil {
 		a.logprobs.add(d.Logprobs)
 	}
@@ -77,7 +85,11 @@ func (c *call) appendReply(dst []byte, choices []collected) []byte {
 		}
 		dst = c.appendChoice(dst, i, &choices[i])
 	}
-	dst = appendUsage(append(dst, `],"usage":`...), p.PromptTokens, c.completionTokens())
+	u := tokenUsage{promptTokens: p.PromptTokens, completionTokens: c.completionTokens()}
+	for _, choice := range c.choices {
+		u.add(choice.reading)
+	}
+	dst = u.appendTo(append(dst, `],"usage":`...))
 	if p.ReturnTokenIDs && c.ep.chat {
 		dst = appendIDs(append(dst, `,"prompt_token_ids":`...), c.choices[0].request.Tokens.TokenIDs)
 	}
@@ -87,8 +99,17 @@ func (c *call) appendReply(dst []byte, choices []collected) []byte {
 func (c *call) appendChoice(dst []byte, index int, a *collected) []byte {
 	dst = appendInt(append(dst, `{"index":`...), index)
 	if c.ep.chat {
-		dst = appendString(append(dst, `,"message":{"role":"assistant","content":`...), a.text)
-		dst = append(dst, `,"refusal":null}`...)
+		dst = append(dst, `,"message":{"role":"assistant","content":`...)
+		if len(a.text) == 0 && a.reading != nil && len(a.reading.calls) > 0 {
+			dst = append(dst, "null"...)
+		} else {
+			dst = appendString(dst, a.text)
+		}
+		dst = append(dst, `,"refusal":null`...)
+		if a.reading != nil {
+			dst = a.reading.appendTo(dst, c.server.cfg.ReasoningField)
+		}
+		dst = append(dst, '}')
 	} else {
 		dst = appendString(append(dst, `,"text":`...), a.text)
 	}

@@ -64,6 +64,10 @@ type Config struct {
 	AccessLog             bool            // one record per request of the generation API
 	Tracer                *tracing.Tracer // nil = no traces
 
+	// ReasoningField is the member of messages and deltas that holds reasoning;
+	// "" = reasoning_content.
+	ReasoningField string
+
 	// KnowsKey reports whether a client's key is good; nil = none is needed. It is
 	// called from any goroutine, and takes the same time whatever the key is.
 	KnowsKey func(key string) bool
@@ -80,6 +84,9 @@ const defaultMaxBodyBytes = 192 << 20
 func New(preparer Preparer, generator Generator, fleet Fleet, cfg Config, log *slog.Logger, reg prometheus.Registerer, gatherer prometheus.Gatherer) *Server {
 	if cfg.MaxBodyBytes <= 0 {
 		cfg.MaxBodyBytes = defaultMaxBodyBytes
+	}
+	if cfg.ReasoningField == "" {
+		cfg.ReasoningField = "reasoning_content"
 	}
 	return &Server{
 		preparer:  preparer,

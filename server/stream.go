@@ -20,10 +20,10 @@ type streamAnswer struct {
 	openings []byte    // the first chunks of several choices
 	opening  sync.Once // sends them
 
-	mu               sync.Mutex // guards what follows; held while a finish is sent, so that [DONE] is last
-	open             int        // choices that have not finished
-	completionTokens int        // of those that have
-	debug            debugComment
+	mu    sync.Mutex // guards what follows; held while a finish is sent, so that [DONE] is last
+	open  int        // choices that have not finished
+	usage tokenUsage // of those that have
+	debug debugComment
 }
 
 // stream answers with server-sent events. It returns why the answer is not
@@ -35,8 +35,12 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		head: chunkHead(c.ep, c.ids.own, c.start.Unix(), c.prepared.Model),
 		open: len(c.choices),
 	}
+	a.usage.promptTokens = c.prepared.PromptTokens
 	for _, choice := range c.choices {
 		choice.encoder.init(c.ep, c.prepared, choice.index, a.head)
+		if choice.reading != nil {
+			choice.encoder.read(choice.reading, cfg.ReasoningField)
+		}
 		if len(c.choices) > 1 {
 			a.openings = append(a.openings, choice.encoder.begin()...)
 		}
@@ -96,14 +100,15 @@ func (a *streamAnswer) finish(c *choice) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open--
-	a.completionTokens += int(c.completionTokens.Load())
+	a.usage.completionTokens += int(c.completionTokens.Load())
+	a.usage.add(c.reading)
 	if a.call.debug {
 		a.debug.add(c)
 	}
 	events := c.encoder.take()
 	if a.open == 0 {
 		if a.call.prepared.IncludeUsage {
-			events = appendUsageChunk(events, a.head, a.call.prepared.PromptTokens, a.completionTokens)
+			events = appendUsageChunk(events, a.head, a.usage)
 		}
 		if a.call.debug {
 			events = a.debug.appendTo(events)

@@ -12,6 +12,7 @@ import (
 	"baton/config"
 	"baton/engine/transport"
 	"baton/model"
+	"baton/parser"
 	"baton/router"
 )
 
@@ -165,7 +166,7 @@ func (a *attacher) find(ctx context.Context, spec router.Spec) (*router.Worker, 
 		w.Info.Models = nil // no worker says that, so this one is attached to again, when the files may be there
 	}
 	for _, f := range found {
-		a.announce(f.public)
+		a.announce(f.public, f.model)
 		w.Models = append(w.Models, router.Model{Name: f.public, Own: f.own, ContextLength: f.context, Base: f.base})
 	}
 	return w, nil
@@ -204,14 +205,26 @@ func (a *attacher) warn(workerID string, warnings []warning) {
 	}
 }
 
-// announce tells onModel of a model that is new.
-func (a *attacher) announce(public string) {
+// announce tells onModel of a model that is new, and the log of how its answers are read.
+func (a *attacher) announce(public string, m *model.Model) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.seen[public] {
-		a.seen[public] = true
-		a.onModel(public)
+	if a.seen[public] {
+		return
 	}
+	a.seen[public] = true
+	a.onModel(public)
+	if m.Template != nil {
+		a.log.Info("how the answers of a model are read", "model", public,
+			"tool_call_parser", formatName(m.Formats.Tool), "reasoning_parser", formatName(m.Formats.Reasoning))
+	}
+}
+
+func formatName(f *parser.Format) string {
+	if f == nil {
+		return "none"
+	}
+	return f.Name
 }
 
 // count counts a model, once. Its error says that there were too many.

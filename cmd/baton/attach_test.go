@@ -284,7 +284,7 @@ func TestAttachBoundsTheModelsOfAllWorkers(t *testing.T) {
 	told := make(map[string]int)
 	a.onModel = func(name string) { told[name]++ }
 	for i := range maxModels - 1 {
-		a.announce(fmt.Sprint("m", i))
+		a.announce(fmt.Sprint("m", i), &model.Model{})
 	}
 	s := httptest.NewServer(listing(map[string]any{"id": "m0"}, map[string]any{"id": "last"}, map[string]any{"id": "one more"}))
 	defer s.Close()

@@ -49,6 +49,12 @@ func newFlagNames(cfg *config.Serve, log *slog.Logger) *flagNames {
 	for _, n := range cfg.ModelPaths {
 		f.expect("--model-path", n, false)
 	}
+	for _, n := range cfg.ToolCallParsers {
+		f.expect("--tool-call-parser", n, false)
+	}
+	for _, n := range cfg.ReasoningParsers {
+		f.expect("--reasoning-parser", n, false)
+	}
 	for _, n := range cfg.ServedNames {
 		f.expect("--served-model-name", n, true)
 	}

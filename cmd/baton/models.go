@@ -21,7 +21,14 @@ func newModels(cfg *config.Serve, log *slog.Logger) (*model.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.NewSet(model.Options{Paths: byName(cfg.ModelPaths), ServedNames: byName(cfg.ServedNames), Hub: h, Log: log})
+	return model.NewSet(model.Options{
+		Paths:            byName(cfg.ModelPaths),
+		ServedNames:      byName(cfg.ServedNames),
+		ToolCallParsers:  byName(cfg.ToolCallParsers),
+		ReasoningParsers: byName(cfg.ReasoningParsers),
+		Hub:              h,
+		Log:              log,
+	})
 }
 
 // together runs all of runs at the same time.

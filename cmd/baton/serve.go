@@ -211,5 +211,6 @@ func serverConfig(cfg *config.Serve, access *security, tracer *tracing.Tracer) s
 		Tracer:                tracer,
 		KnowsKey:              access.knowsKey,
 		CORSOrigins:           origins(cfg),
+		ReasoningField:        cfg.ReasoningField,
 	}
 }

@@ -26,7 +26,8 @@ var allowed = map[string][]string{
 	"credentials":  {"smallfile"},
 	"tokenizer":    {"gguf"},
 	"hub":          {"gguf"},
-	"model":        {"tokenizer", "chattemplate", "gguf", "hub"},
+	"parser":       {},
+	"model":        {"tokenizer", "chattemplate", "gguf", "hub", "parser"},
 
 	"migration": {"engine"},
 	"router":    {"engine"},
@@ -44,8 +45,8 @@ var allowed = map[string][]string{
 	"engine/enginetest": {"engine", "sse", "engine/transport"},
 	"engine/sim":        {"engine", "tokenizer"},
 
-	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer"},
-	"server":     {"engine", "backend", "preprocess", "openai", "sse", "router", "tracing"},
+	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer", "parser"},
+	"server":     {"engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing"},
 	"admin":      {"engine", "router", "server", "openai"},
 	"cmd/baton":  nil, // the only place that knows every package
 }

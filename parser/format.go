@@ -1,0 +1,118 @@
+package parser
+
+import "strings"
+
+// Format is one way in which a family of models writes calls or reasoning.
+type Format struct {
+	// Name is vLLM's, Aliases are other names of the same, Dynamo's among them.
+	Name    string
+	Aliases []string
+
+	// Families are the models, for people.
+	Families string
+
+	// Markers are the texts that open and close things. Where one is a special
+	// token, its text must reach the parser, although special tokens have
+	// no text for clients.
+	Markers []string
+
+	// detect reports whether a chat template teaches this format; nil if none does.
+	detect func(template string) bool
+
+	triggers []trigger // of calls
+
+	opens, closes []string // of reasoning
+	// unopened: the model reasons from its first byte on, unless the prompt says
+	// that it does not.
+	unopened bool
+
+	harmony bool
+}
+
+// thinks reports whether the answer begins inside reasoning.
+func (f *Format) thinks(promptTail, prefill string) bool {
+	if f == nil {
+		return false
+	}
+	if strings.TrimSpace(prefill) != "" {
+		return lastOf(prefill, f.opens) > lastOf(prefill, f.closes)
+	}
+	tail := strings.TrimRight(promptTail, " \r\n\t")
+	for _, marker := range f.opens {
+		if strings.HasSuffix(tail, marker) {
+			return true
+		}
+	}
+	for _, marker := range f.closes {
+		if strings.HasSuffix(tail, marker) {
+			return false
+		}
+	}
+	return f.unopened
+}
+
+func lastOf(text string, markers []string) int {
+	last := -1
+	for _, marker := range markers {
+		last = max(last, strings.LastIndex(text, marker))
+	}
+	return last
+}
+
+func (f *Format) speaksHarmony() bool { return f != nil && f.harmony }
+
+// ToolByName returns the format of calls with that name or alias, nil if there is none.
+func ToolByName(name string) *Format { return byName(toolFormats, name) }
+
+// ReasoningByName returns the format of reasoning with that name or alias, nil if
+// there is none.
+func ReasoningByName(name string) *Format { return byName(reasoningFormats, name) }
+
+// ToolFormats returns the formats of calls, in the order in which they are looked for.
+func ToolFormats() []*Format { return toolFormats }
+
+// ReasoningFormats returns the formats of reasoning, in the order in which they are looked for.
+func ReasoningFormats() []*Format { return reasoningFormats }
+
+// DetectTool returns the format of calls that a chat template teaches, nil if
+// it teaches none that is known.
+func DetectTool(template string) *Format { return detect(toolFormats, template) }
+
+// DetectReasoning returns the format of reasoning that a chat template knows of,
+// nil if there is none.
+func DetectReasoning(template string) *Format { return detect(reasoningFormats, template) }
+
+func detect(formats []*Format, template string) *Format {
+	for _, f := range formats {
+		if f.detect != nil && f.detect(template) {
+			return f
+		}
+	}
+	return nil
+}
+
+func byName(formats []*Format, name string) *Format {
+	for _, f := range formats {
+		if strings.EqualFold(f.Name, name) {
+			return f
+		}
+		for _, alias := range f.Aliases {
+			if strings.EqualFold(alias, name) {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// says returns a test of a template for texts that all must be there.
+func says(texts ...string) func(string) bool {
+	return func(template string) bool {
+		for _, text := range texts {
+			if !strings.Contains(template, text) {
+				return false
+			}
+		}
+		return true
+	}
+}

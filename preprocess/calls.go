@@ -1,0 +1,138 @@
+package preprocess
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"baton/engine"
+	"baton/openai"
+)
+
+// forcedCalls is the constraint of an answer that must be tool calls. Of the tool
+// with this name the answer is the arguments; without a name it is an array of
+// objects {"name", "parameters"}, at least one, and not more unless calls may be
+// parallel. The tools have been checked.
+func forcedCalls(tools *value, name string, parallel bool) (*engine.Constraint, *openai.Error) {
+	if name != "" {
+		return argumentsOf(tools, name)
+	}
+	m := merged{schema: schema{inner: true}}
+	array, err := m.calls(tools, parallel)
+	if err != nil {
+		return nil, err
+	}
+	return m.constraint(array), nil
+}
+
+// callsOr is the constraint of an answer that is calls, as forcedCalls has them, or
+// what c allows, which is JSON and was given by the parameter param.
+func callsOr(tools *value, parallel bool, c *engine.Constraint, param string) (*engine.Constraint, *openai.Error) {
+	m := merged{schema: schema{inner: true}}
+	array, err := m.calls(tools, parallel)
+	if err != nil {
+		return nil, err
+	}
+	own := c.JSONSchema
+	if c.JSONObject {
+		own = engine.AnyObject
+	}
+	if err := m.add(&value{data: own, end: len(own), key: param}); err != nil {
+		return nil, err
+	}
+	either := append([]byte(`{"anyOf":[`), array...)
+	return m.constraint(append(append(append(either, "},"...), own...), ']')), nil
+}
+
+// argumentsOf is the constraint of an answer that is the arguments of one tool.
+func argumentsOf(tools *value, name string) (*engine.Constraint, *openai.Error) {
+	for _, tool := range tools.elements() {
+		function, _ := tool.member("function")
+		if m, ok := function.member("name"); !ok || unquote(m.raw()) != name {
+			continue
+		}
+		var s schema
+		parameters, ok := parametersOf(&function)
+		if !ok {
+			return &engine.Constraint{JSONSchema: noArguments}, nil
+		}
+		if err := s.check(&parameters, 0); err != nil {
+			return nil, err
+		}
+		return &engine.Constraint{JSONSchema: bytes.Clone(parameters.raw()), Keywords: s.keywords}, nil
+	}
+	return nil, openai.InvalidRequest("tool_choice", "Invalid value for 'tool_choice': no tool has this name.")
+}
+
+// noArguments is the schema of a function that does not say what it takes.
+var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// parametersOf returns the schema of a function's arguments, if it has one.
+func parametersOf(function *value) (parameters value, ok bool) {
+	parameters, ok = function.member("parameters")
+	return parameters, ok && !parameters.isNull() && !parameters.isEmpty()
+}
+
+// A merged schema is made of several that were whole by themselves.
+type merged struct {
+	schema      schema
+	definitions map[string]json.RawMessage
+}
+
+// calls returns the schema of an array of calls, its closing brace left out.
+func (m *merged) calls(tools *value, parallel bool) ([]byte, *openai.Error) {
+	out := []byte(`{"type":"array","minItems":1,`)
+	if !parallel {
+		out = append(out, `"maxItems":1,`...)
+	}
+	out = append(out, `"items":{"anyOf":[`...)
+	for i, tool := range tools.elements() {
+		function, _ := tool.member("function")
+		raw := []byte(noArguments)
+		if parameters, ok := parametersOf(&function); ok {
+			if err := m.add(&parameters); err != nil {
+				return nil, err
+			}
+			raw = parameters.raw()
+		}
+		name, _ := function.member("name")
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(out, `{"type":"object","properties":{"name":{"enum":[`...), name.raw()...)
+		out = append(append(out, `]},"parameters":`...), raw...)
+		out = append(out, `},"required":["name","parameters"],"additionalProperties":false}`...)
+	}
+	return append(out, "]}"...), nil
+}
+
+// add checks a schema and copies its definitions to where its references, which are
+// made from the root, find them.
+func (m *merged) add(v *value) *openai.Error {
+	if err := m.schema.check(v, 0); err != nil {
+		return err
+	}
+	definitions, ok := v.member("$defs")
+	if !ok || !definitions.isObject() {
+		return nil
+	}
+	for key, d := range definitions.members() {
+		if other, there := m.definitions[key]; there && !bytes.Equal(other, d.raw()) {
+			return openai.Unsupported(d.param(), "schemas that are enforced together cannot define different things under one name")
+		}
+		if m.definitions == nil {
+			m.definitions = make(map[string]json.RawMessage)
+		}
+		m.definitions[key] = slices.Clone(d.raw())
+	}
+	return nil
+}
+
+// constraint ends a schema whose closing brace was left out.
+func (m *merged) constraint(open []byte) *engine.Constraint {
+	if len(m.definitions) > 0 {
+		encoded, _ := json.Marshal(m.definitions) // JSON in a map always encodes
+		open = append(append(open, `,"$defs":`...), encoded...)
+	}
+	return &engine.Constraint{JSONSchema: append(open, '}'), Keywords: m.schema.keywords}
+}

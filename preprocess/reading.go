@@ -1,0 +1,98 @@
+package preprocess
+
+import (
+	"strings"
+
+	"baton/engine"
+	"baton/parser"
+)
+
+// A Reading says how reasoning and tool calls are found in the text of an answer.
+type Reading struct {
+	Options parser.Options
+
+	HideReasoning bool // the client does not want to see it
+	ShortCallIDs  bool // ids of calls must have nine letters and digits
+
+	// Opens and Closes are the tokens that open and close reasoning, where there are such.
+	Opens, Closes []engine.TokenID
+
+	markers []engine.TokenID
+}
+
+// keeps are the special tokens whose text is needed.
+func (r *Reading) keeps() []engine.TokenID {
+	if r == nil {
+		return nil
+	}
+	return r.markers
+}
+
+// promptTailBytes is how much of a prompt's end says whether it opens a thought.
+const promptTailBytes = 256
+
+// jsonCalls is how an answer that must be calls is constrained: see forcedCalls.
+var jsonCalls = parser.ToolByName("json")
+
+// reading says how the answers to a rendered conversation are read; nil if they are
+// text and nothing else.
+func (r *request) reading(text string) *Reading {
+	o := parser.Options{
+		Reasoning:   r.model.Formats.Reasoning,
+		Parallel:    r.parallelCalls,
+		Constrained: r.constraint != nil,
+	}
+	if r.constraint != nil && !r.constraint.IsJSON() {
+		o.Reasoning = nil // nobody could tell one from the other: the constraint holds from the first token on
+	}
+	switch r.tooling.choice {
+	case toolsAuto:
+		o.Tool = r.model.Formats.Tool
+		if r.constraint != nil {
+			o.Tool = jsonCalls // see allowCalls
+		}
+	case toolsRequired:
+		o.Tool = jsonCalls
+	case toolsNamed:
+		o.Named = r.tooling.named
+	}
+	if o.Reasoning == nil && o.Tool == nil && o.Named == "" {
+		return nil
+	}
+	o.Tools = r.tooling.tools
+	o.PromptTail = text[max(0, len(text)-promptTailBytes):]
+	if r.continueFinalMessage {
+		o.Prefill = r.lastContent()
+	}
+	return &Reading{
+		Options:       o,
+		HideReasoning: !r.includeReasoning,
+		ShortCallIDs:  r.model.Shape.ShortCallIDs,
+		Opens:         r.model.Formats.Opens,
+		Closes:        r.model.Formats.Closes,
+		markers:       r.model.Formats.Markers,
+	}
+}
+
+// lastContent is the text of the last message, which the answer continues.
+func (r *request) lastContent() string {
+	var last value
+	for _, message := range r.messages.elements() {
+		last = *message
+	}
+	content, ok := last.member("content")
+	switch {
+	case !ok:
+	case content.isText():
+		return unquote(content.raw())
+	case content.isArray():
+		var texts []string
+		for _, part := range content.elements() {
+			if m, ok := part.member("text"); ok && m.isText() {
+				texts = append(texts, unquote(m.raw()))
+			}
+		}
+		return strings.Join(texts, "\n") // as fitContent does it
+	}
+	return ""
+}
