@@ -1,18 +1,23 @@
-// Package sdk lets the official OpenAI SDKs stream through a migration.
+// Package sdk asks with the SDKs and agent frameworks that people use for
+// OpenAI's API, through migrations: what each of them makes of an answer whose
+// worker died must equal what it makes of the undisturbed one.
 //
-// It runs with BATON_SDK=1, which installs the pinned SDKs on first use: Python
-// and Node must be there. Each SDK is a program of its own that prints what it
-// made of the answers.
+// It runs with BATON_SDK=1, which installs the pinned SDKs on first use: Python 3
+// with pip, Node 20 or newer and npm must be there. The programs in python, node
+// and golang read what to ask from $JOB and print what their SDK showed them.
 package sdk
 
 import (
 	"bytes"
-	"crypto/sha256"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,22 +25,129 @@ import (
 	"baton/test/harness"
 )
 
-// answers is what each SDK's program prints.
-type answers struct {
-	Streamed       string `json:"streamed"`
-	StreamedFinish string `json:"streamed_finish"`
-	StreamedTokens int    `json:"streamed_tokens"`
-	Role           string `json:"role"`
-	Whole          string `json:"whole"`
-	WholeFinish    string `json:"whole_finish"`
-	WholeTokens    int    `json:"whole_tokens"`
+// An answer is what a program printed for one case: the fields that its SDK has,
+// or "error".
+type answer map[string]any
+
+// A job is what a program is told to ask.
+type job struct {
+	Model   string   `json:"model"`
+	Targets []target `json:"targets"`
+}
+
+type target struct {
+	URL   string            `json:"url"`
+	Cases map[string]string `json:"cases"` // what to ask, by the names of the cases
+}
+
+// programs are the SDKs, and the cases that each has. A case with a dot is a
+// variant of the one before the dot, as with another provider.
+var programs = []struct {
+	name    string
+	command func(*testing.T) []string
+	cases   string
+}{
+	{"openai-python", python("openai_sdk.py"), "text whole choices logprobs schema schema_streamed"},
+	{"openai-node", node("openai.mjs"), "text whole choices logprobs schema schema_streamed"},
+	{"openai-go", golang, "text whole choices logprobs schema schema_streamed"},
+	{"vercel-ai", node("vercel.mjs"), "text whole text.openai logprobs schema schema_streamed"},
+	{"langchain-python", python("langchain_sdk.py"), "text whole choices logprobs schema schema_streamed"},
+	{"langchain-js", node("langchain.mjs"), "text whole choices logprobs schema schema_streamed"},
+	{"agents-python", python("agents_sdk.py"), "text whole schema schema_streamed"},
+	{"agents-js", node("agents.mjs"), "text whole schema schema_streamed"},
+}
+
+// A fleet is a frontend with workers that fail in some way.
+type fleet struct {
+	name   string
+	kind   string
+	faults []string
+	url    string
+}
+
+// The first two attempts of each request die: after some tokens, or before them.
+var (
+	late  = []string{"cut,request=-m00-,after=9", "end,request=-m01-,after=7"}
+	early = []string{"cut,request=-m00-,after=0", "end,request=-m01-,after=0"}
+)
+
+// A testCase is something that programs ask for.
+type testCase struct {
+	on    []string                        // the fleets that may be asked
+	moves int                             // on one that fails
+	check func(*testing.T, answer)        // of the undisturbed answer
+	want  func(*testing.T, string) answer // the undisturbed answer at this URL, as the plain API has it; may have more fields
 }
 
 const question = "Tell me about the sea."
 
-// fleet starts a frontend with two simulated workers, on which the first attempt
-// of every request is cut after a few tokens if faulty.
-func fleet(t *testing.T, kind string, faulty bool) string {
+var cases = map[string]testCase{
+	"text":     {on: []string{"vllm", "llamacpp"}, moves: 2, want: plainText},
+	"whole":    {on: []string{"vllm", "llamacpp"}, moves: 2, want: plainText},
+	"choices":  {on: []string{"vllm"}, moves: 4, want: plainChoices}, // llama.cpp draws anew after a move
+	"logprobs": {on: []string{"vllm", "llamacpp"}, moves: 2, want: plainLogprobs},
+	"schema":   {on: []string{"vllm", "llamacpp"}, moves: 2, check: isReport},
+	// What was streamed of a constrained answer cannot be carried on.
+	"schema_streamed": {on: []string{"early"}, moves: 2, check: isReport},
+}
+
+func TestSDKsAskThroughMigrations(t *testing.T) {
+	if os.Getenv("BATON_SDK") == "" {
+		t.Skip("BATON_SDK is not set")
+	}
+	calm := start(t, fleet{name: "calm", kind: "vllm"})
+	failing := []fleet{
+		start(t, fleet{name: "vllm", kind: "vllm", faults: late}),
+		start(t, fleet{name: "llamacpp", kind: "llamacpp", faults: late}),
+		start(t, fleet{name: "early", kind: "vllm", faults: early}),
+	}
+	want := map[string]answer{}
+	for name, c := range cases {
+		if c.want != nil {
+			want[name] = c.want(t, calm.url)
+		}
+	}
+	for _, p := range programs {
+		t.Run(p.name, func(t *testing.T) {
+			command := p.command(t)
+			j := job{Model: sim.DefaultModelName, Targets: []target{calm.target(p.cases)}}
+			before := []float64{}
+			for _, f := range failing {
+				j.Targets = append(j.Targets, f.target(p.cases))
+				before = append(before, f.moves(t))
+			}
+			got := ask(t, j, command)
+			for name, a := range got[0] {
+				c := cases[base(name)]
+				if a["error"] != nil {
+					t.Errorf("%s, undisturbed: %v", name, a["error"])
+					continue
+				}
+				if len(a) == 0 || c.want != nil && !within(a, want[base(name)]) {
+					t.Errorf("%s, undisturbed:\n got %v\nwant %v", name, a, want[base(name)])
+				}
+				if c.check != nil {
+					c.check(t, a)
+				}
+			}
+			for i, f := range failing {
+				moves := 0
+				for name, a := range got[1+i] {
+					moves += cases[base(name)].moves
+					if undisturbed := got[0][name]; !reflect.DeepEqual(a, undisturbed) {
+						t.Errorf("%s on %s:\n got %v\nwant %v", name, f.name, a, undisturbed)
+					}
+				}
+				if n := f.moves(t) - before[i]; n != float64(moves) {
+					t.Errorf("%s: %v migrations, want %d", f.name, n, moves)
+				}
+			}
+		})
+	}
+}
+
+// start starts a frontend with two simulated workers.
+func start(t *testing.T, f fleet) fleet {
 	t.Helper()
 	dir := t.TempDir()
 	if err := sim.WriteModel(dir); err != nil {
@@ -44,102 +156,85 @@ func fleet(t *testing.T, kind string, faulty bool) string {
 	args := []string{"--model-path", dir, "--migration-limit", "3", "--inhibit-duration", "100ms"}
 	for range 2 {
 		port := harness.FreePort(t)
-		worker := []string{"sim", "--kind", kind, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--model-name", "sim",
-			"--style", "words", "--gap", "2ms", "--mean-length", "60"}
-		if faulty {
-			worker = append(worker, "--fault", "cut,request=-m00-,after=9", "--fault", "end,request=-m01-,after=7")
+		worker := []string{"sim", "--kind", f.kind, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--gap", "1ms", "--mean-length", "60"}
+		for _, fault := range f.faults {
+			worker = append(worker, "--fault", fault)
 		}
 		harness.Start(t, harness.Binary(t), worker...)
 		url := fmt.Sprintf("http://127.0.0.1:%d", port)
 		harness.WaitOK(t, url+"/health", 20*time.Second)
 		args = append(args, "--worker", url)
 	}
-	url, _ := harness.Serve(t, args...)
-	return url
+	f.url, _ = harness.Serve(t, args...)
+	return f
 }
 
-// install prepares an SDK and returns the command that asks with it.
-var install = map[string]func(t *testing.T, cache string) []string{
-	"openai-python": func(t *testing.T, cache string) []string {
-		// This one takes a minute or two, so it is kept between runs.
-		requirements, err := os.ReadFile(path("python/requirements.txt"))
-		if err != nil {
-			t.Fatal(err)
+// target is what of these cases the fleet is to be asked: an undisturbed one all.
+func (f fleet) target(names string) target {
+	t := target{URL: f.url, Cases: map[string]string{}}
+	for name := range strings.FieldsSeq(names) {
+		if c := cases[base(name)]; len(f.faults) == 0 || slices.Contains(c.on, f.name) {
+			t.Cases[name] = question
 		}
-		if dir, err := os.UserCacheDir(); err == nil {
-			cache = filepath.Join(dir, "baton")
-		}
-		venv := filepath.Join(cache, fmt.Sprintf("sdk-python-%x", sha256.Sum256(requirements))[:40])
-		ready := filepath.Join(venv, ".ready")
-		if _, err := os.Stat(ready); err != nil {
-			run(t, "", nil, "python3", "-m", "venv", "--clear", venv)
-			run(t, "", nil, filepath.Join(venv, "bin", "pip"), "install", "--quiet", "--no-input", "--disable-pip-version-check", "-r", path("python/requirements.txt"))
-			if err := os.WriteFile(ready, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return []string{filepath.Join(venv, "bin", "python"), path("python/ask.py")}
-	},
-	"openai-node": func(t *testing.T, cache string) []string {
-		dir := filepath.Join(cache, "node")
-		if err := os.CopyFS(dir, os.DirFS(path("node"))); err != nil && !os.IsExist(err) {
-			t.Fatal(err)
-		}
-		run(t, dir, nil, "npm", "ci", "--silent", "--no-audit", "--no-fund")
-		return []string{"node", filepath.Join(dir, "ask.mjs")}
-	},
-	"openai-go": func(t *testing.T, cache string) []string {
-		bin := filepath.Join(cache, "sdktest")
-		run(t, path("golang"), nil, "go", "build", "-o", bin, ".")
-		return []string{bin}
-	},
+	}
+	return t
 }
 
-func TestSDKsStreamThroughAMigration(t *testing.T) {
-	if os.Getenv("BATON_SDK") == "" {
-		t.Skip("BATON_SDK is not set")
+func (f fleet) moves(t *testing.T) float64 {
+	sum := 0.0
+	for _, kind := range []string{"ongoing_request", "new_request"} {
+		sum += harness.Metric(t, f.url, "dynamo_frontend_model_migration_total", map[string]string{"model": sim.DefaultModelName, "migration_type": kind})
 	}
-	whole, err := harness.Stream(t.Context(), fleet(t, "vllm", false), "/v1/chat/completions", fmt.Sprintf(
-		`{"model":"sim","messages":[{"role":"user","content":%q}],"temperature":0,"max_completion_tokens":400,"stream":true,"stream_options":{"include_usage":true}}`, question), nil)
-	if err != nil || whole.Error != nil || whole.Usage == nil {
-		t.Fatal(err, whole)
-	}
-	want := answers{
-		Streamed: whole.Text, StreamedFinish: whole.Finish, StreamedTokens: whole.Usage.CompletionTokens, Role: "assistant",
-		Whole: whole.Text, WholeFinish: whole.Finish, WholeTokens: whole.Usage.CompletionTokens,
-	}
-	// Long enough for two cuts, and not ended by its budget, which
-	// openai-python's helper takes for an error.
-	if want.StreamedTokens < 30 || want.StreamedFinish != "stop" {
-		t.Fatalf("the answer has %d tokens and ends with %q", want.StreamedTokens, want.StreamedFinish)
-	}
-	for name, prepare := range install {
-		t.Run(name, func(t *testing.T) {
-			command := prepare(t, t.TempDir())
-			for _, kind := range []string{"vllm", "llamacpp"} {
-				url := fleet(t, kind, true)
-				out := run(t, "", []string{"BASE_URL=" + url, "MODEL=sim", "QUESTION=" + question}, command...)
-				var got answers
-				if err := json.Unmarshal(out, &got); err != nil {
-					t.Fatalf("%v in %s", err, out)
-				}
-				if got != want {
-					t.Errorf("%s:\n got %+v\nwant %+v", kind, got, want)
-				}
-				moves := harness.Metric(t, url, "dynamo_frontend_model_migration_total", map[string]string{"model": "sim", "migration_type": "ongoing_request"})
-				if moves != 4 {
-					t.Errorf("%s: %v migrations, want two for each of two requests", kind, moves)
-				}
-			}
-		})
-	}
+	return sum
 }
 
-func path(name string) string { return filepath.Join(harness.Root(), "test", "sdk", name) }
+// base is the case that name is a variant of.
+func base(name string) string {
+	name, _, _ = strings.Cut(name, ".")
+	if _, ok := cases[name]; !ok {
+		panic("there is no case " + name)
+	}
+	return name
+}
+
+// within reports whether all that an SDK shows is as wanted.
+func within(got, want answer) bool {
+	for key, value := range got {
+		if !reflect.DeepEqual(value, want[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// ask runs a program and returns its answers by target and case.
+func ask(t *testing.T, j job, command []string) []map[string]answer {
+	t.Helper()
+	text, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := run(t, "", []string{"JOB=" + string(text)}, command...)
+	var got []map[string]answer
+	if err := json.Unmarshal(out, &got); err != nil || len(got) != len(j.Targets) {
+		t.Fatalf("%d answers, want %d (%v): %s", len(got), len(j.Targets), err, out)
+	}
+	for i, target := range j.Targets {
+		if len(got[i]) != len(target.Cases) {
+			t.Fatalf("%d answers of %d", len(got[i]), len(target.Cases))
+		}
+	}
+	return got
+}
+
+// commandTimeout bounds an installation, and a program.
+const commandTimeout = 3 * time.Minute
 
 func run(t *testing.T, dir string, env []string, command ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
@@ -149,4 +244,8 @@ func run(t *testing.T, dir string, env []string, command ...string) []byte {
 		t.Fatalf("%v: %v\n%s%s", command, err, out, stderr.Bytes())
 	}
 	return out
+}
+
+func path(elements ...string) string {
+	return filepath.Join(append([]string{harness.Root(), "test", "sdk"}, elements...)...)
 }

@@ -1,52 +1,157 @@
-// Command sdktest asks the frontend at $BASE_URL with openai-go, streamed and
-// not, and prints what the SDK made of the answers as one JSON object.
+// Command sdktest asks with openai-go: it reads what to ask from $JOB and prints
+// what the SDK made of it.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/shared"
 )
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client := openai.NewClient(option.WithBaseURL(os.Getenv("BASE_URL")+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0))
-	params := openai.ChatCompletionNewParams{
-		Model:               os.Getenv("MODEL"),
-		Messages:            []openai.ChatCompletionMessageParamUnion{openai.UserMessage(os.Getenv("QUESTION"))},
-		Temperature:         openai.Float(0),
-		MaxCompletionTokens: openai.Int(400),
-		StreamOptions:       openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
-	}
-	var acc openai.ChatCompletionAccumulator
-	stream := client.Chat.Completions.NewStreaming(ctx, params)
-	for stream.Next() {
-		if !acc.AddChunk(stream.Current()) {
-			fail("the accumulator refused a chunk")
-		}
-	}
-	if err := stream.Err(); err != nil {
-		fail(err.Error())
-	}
-	params.StreamOptions = openai.ChatCompletionStreamOptionsParam{}
-	whole, err := client.Chat.Completions.New(ctx, params)
-	if err != nil {
-		fail(err.Error())
-	}
-	json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"streamed": acc.Choices[0].Message.Content, "streamed_finish": acc.Choices[0].FinishReason,
-		"streamed_tokens": acc.Usage.CompletionTokens, "role": string(acc.Choices[0].Message.Role),
-		"whole": whole.Choices[0].Message.Content, "whole_finish": whole.Choices[0].FinishReason,
-		"whole_tokens": whole.Usage.CompletionTokens,
-	})
+var job struct {
+	Model   string `json:"model"`
+	Targets []struct {
+		URL   string            `json:"url"`
+		Cases map[string]string `json:"cases"` // their questions
+	} `json:"targets"`
 }
 
-func fail(msg string) {
-	os.Stderr.WriteString(msg + "\n")
-	os.Exit(1)
+type params = openai.ChatCompletionNewParams
+
+// A sdk asks one target.
+type sdk struct {
+	ctx    context.Context
+	client openai.Client
+}
+
+var cases = map[string]func(s sdk, p params) (any, error){
+	"text": func(s sdk, p params) (any, error) { return textOf(s.streamed(p)) },
+	"whole": func(s sdk, p params) (any, error) {
+		return textOf(s.client.Chat.Completions.New(s.ctx, p))
+	},
+	"choices": func(s sdk, p params) (any, error) {
+		p.N, p.Temperature, p.Seed = openai.Int(2), openai.Float(1), openai.Int(7)
+		c, err := s.streamed(p)
+		if err != nil {
+			return nil, err
+		}
+		var texts, finishes []string
+		for _, choice := range c.Choices {
+			texts, finishes = append(texts, choice.Message.Content), append(finishes, choice.FinishReason)
+		}
+		return map[string]any{"texts": texts, "finishes": finishes, "tokens": c.Usage.CompletionTokens}, nil
+	},
+	"logprobs": func(s sdk, p params) (any, error) {
+		p.Logprobs, p.TopLogprobs = openai.Bool(true), openai.Int(2)
+		c, err := s.streamed(p)
+		if err != nil {
+			return nil, err
+		}
+		var tokens, bytes, logprobs, tops []any
+		for _, t := range c.Choices[0].Logprobs.Content {
+			var top []any
+			for _, one := range t.TopLogprobs {
+				top = append(top, []any{one.Token, one.Logprob})
+			}
+			tokens, bytes, logprobs, tops = append(tokens, t.Token), append(bytes, t.Bytes), append(logprobs, t.Logprob), append(tops, top)
+		}
+		return map[string]any{"text": c.Choices[0].Message.Content, "tokens": tokens, "bytes": bytes, "logprobs": logprobs, "tops": tops}, nil
+	},
+	"schema": func(s sdk, p params) (any, error) {
+		return parsedOf(s.client.Chat.Completions.New(s.ctx, withSchema(p)))
+	},
+	"schema_streamed": func(s sdk, p params) (any, error) { return parsedOf(s.streamed(withSchema(p))) },
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if err := json.Unmarshal([]byte(os.Getenv("JOB")), &job); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var out []map[string]any
+	for _, target := range job.Targets {
+		s := sdk{ctx, openai.NewClient(option.WithBaseURL(target.URL+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0))}
+		answers := map[string]any{}
+		for name, question := range target.Cases {
+			answer, err := cases[name](s, params{
+				Model:               job.Model,
+				Messages:            []openai.ChatCompletionMessageParamUnion{openai.UserMessage(question)},
+				Temperature:         openai.Float(0),
+				MaxCompletionTokens: openai.Int(400),
+			})
+			if err != nil {
+				answer = map[string]string{"error": err.Error()}
+			}
+			answers[name] = answer
+		}
+		out = append(out, answers)
+	}
+	return json.NewEncoder(os.Stdout).Encode(out)
+}
+
+// streamed asks for a stream and puts it together with the SDK's accumulator,
+// its strictest reader.
+func (s sdk) streamed(p params) (*openai.ChatCompletion, error) {
+	p.StreamOptions = openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)}
+	var acc openai.ChatCompletionAccumulator
+	stream := s.client.Chat.Completions.NewStreaming(s.ctx, p)
+	for stream.Next() {
+		if !acc.AddChunk(stream.Current()) {
+			return nil, errors.New("the accumulator refused a chunk")
+		}
+	}
+	return &acc.ChatCompletion, stream.Err()
+}
+
+func textOf(c *openai.ChatCompletion, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	choice := c.Choices[0]
+	return map[string]any{"text": choice.Message.Content, "role": string(choice.Message.Role), "finish": choice.FinishReason, "tokens": c.Usage.CompletionTokens}, nil
+}
+
+// A report is what the structured cases ask for.
+type report struct {
+	Title   string `json:"title"`
+	Weather string `json:"weather"`
+	Depths  []int  `json:"depths"`
+}
+
+func withSchema(p params) params {
+	p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
+		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "report", Strict: openai.Bool(true), Schema: json.RawMessage(`{
+			"type": "object", "additionalProperties": false, "required": ["title", "weather", "depths"],
+			"properties": {"title": {"type": "string"}, "weather": {"enum": ["calm", "storm"]}, "depths": {"type": "array", "items": {"type": "integer"}}}}`)},
+	}}
+	return p
+}
+
+func parsedOf(c *openai.ChatCompletion, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	var parsed report
+	d := json.NewDecoder(strings.NewReader(c.Choices[0].Message.Content))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&parsed); err != nil {
+		return nil, err
+	}
+	return map[string]any{"parsed": parsed, "finish": c.Choices[0].FinishReason}, nil
 }

@@ -1,0 +1,40 @@
+// What the programs of this folder share: they read what to ask from $JOB and
+// print what their SDK made of it.
+import { z } from 'zod';
+
+const job = JSON.parse(process.env.JOB);
+export const MODEL = job.model;
+
+// What the structured cases ask for.
+export const Report = z.strictObject({
+  title: z.string(),
+  weather: z.enum(['calm', 'storm']),
+  depths: z.array(z.number().int()),
+});
+
+// ask is the request of every case, for SDKs that take the API's own parameters.
+export const ask = (question, more) => ({
+  model: MODEL,
+  messages: [{ role: 'user', content: question }],
+  temperature: 0,
+  max_completion_tokens: 400,
+  ...more,
+});
+
+// run prints a list with an object for each target of the job: what each of its
+// cases returned, or its error. A case takes the URL of the API and the question.
+export async function run(cases) {
+  const out = [];
+  for (const target of job.targets) {
+    const answers = {};
+    for (const [name, question] of Object.entries(target.cases)) {
+      try {
+        answers[name] = await cases[name](target.url + '/v1', question);
+      } catch (e) {
+        answers[name] = { error: [e.stack, e.cause?.stack, e.responseBody].filter(Boolean).join('\n') };
+      }
+    }
+    out.push(answers);
+  }
+  process.stdout.write(JSON.stringify(out) + '\n');
+}

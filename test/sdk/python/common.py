@@ -1,0 +1,46 @@
+"""What the programs of this folder share: they read what to ask from $JOB and print what their SDK made of it."""
+
+import inspect
+import json
+import os
+import traceback
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+job = json.loads(os.environ["JOB"])
+MODEL = job["model"]
+
+
+class Report(BaseModel):
+    """What the structured cases ask for."""
+
+    model_config = ConfigDict(extra="forbid")
+    title: str
+    weather: Literal["calm", "storm"]
+    depths: list[int]
+
+
+def ask(question: str, **more) -> dict:
+    """The request of every case, for SDKs that take the API's own parameters."""
+    return dict(
+        model=MODEL, messages=[{"role": "user", "content": question}], temperature=0, max_completion_tokens=400, **more
+    )
+
+
+def run(cases: dict, loop=None) -> None:
+    """Prints a list with an object for each target of the job: what each of its cases returned, or its error.
+
+    A case takes the URL of the API and the question. Those that are coroutines run in loop.
+    """
+    out = []
+    for target in job["targets"]:
+        answers = {}
+        for name, question in target["cases"].items():
+            try:
+                answer = cases[name](target["url"] + "/v1", question)
+                answers[name] = loop.run_until_complete(answer) if inspect.isawaitable(answer) else answer
+            except Exception:
+                answers[name] = {"error": traceback.format_exc(limit=-6)}
+        out.append(answers)
+    print(json.dumps(out))
