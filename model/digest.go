@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -29,20 +30,22 @@ const digestProbe = "Hello, World's  12345678\t3.14\r\n\n  naïve Ünïcode 你�
 // so that a folder and a .gguf file of one model have the same digest.
 func digestOf(tok *tokenizer.Tokenizer) Digest {
 	h := sha256.New()
-	var num [4]byte
+	const portion = 4096 // bytes; a hash takes many small ones slowly
+	buf := make([]byte, 0, portion+tokenizer.MaxTokenBytes)
 	for id := range int32(tok.Size()) {
-		token, ok := tok.Token(id)
-		if !ok || padding.MatchString(token) {
+		start := len(buf)
+		token, ok := tok.AppendToken(binary.LittleEndian.AppendUint32(buf, uint32(id)), id)
+		if spelling := token[start+4:]; !ok || bytes.HasPrefix(spelling, []byte("[PAD")) && padding.Match(spelling) {
 			continue
 		}
-		binary.LittleEndian.PutUint32(num[:], uint32(id))
-		h.Write(num[:])
-		h.Write([]byte(token))
-		h.Write([]byte{0})
+		if buf = append(token, 0); len(buf) >= portion {
+			h.Write(buf)
+			buf = buf[:0]
+		}
 	}
 	for _, id := range tok.Encode(digestProbe, true) {
-		binary.LittleEndian.PutUint32(num[:], uint32(id))
-		h.Write(num[:])
+		buf = binary.LittleEndian.AppendUint32(buf, uint32(id))
 	}
+	h.Write(buf)
 	return Digest(h.Sum(nil))
 }

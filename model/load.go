@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -57,10 +58,17 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
+	var content bytes.Buffer // of the right size at once: a tokenizer.json has tens of MB
+	content.Grow(int(min(info.Size(), maxFileBytes)) + bytes.MinRead)
+	_, err = content.ReadFrom(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	data := content.Bytes()
 	if len(data) > maxFileBytes {
 		return nil, fmt.Errorf("%s is larger than %d bytes, which no such file is", path, maxFileBytes)
 	}

@@ -44,9 +44,13 @@ func appendSpelled(dst, spelling []byte) (out []byte, ok bool) {
 
 // spell returns the spelling of bytes.
 func spell(b []byte) string {
-	out := make([]byte, 0, len(b)+len(b)/2)
+	return string(appendSpelling(make([]byte, 0, len(b)+len(b)/2), b))
+}
+
+// appendSpelling appends the spelling of bytes.
+func appendSpelling(dst, b []byte) []byte {
 	for _, c := range b {
-		out = utf8.AppendRune(out, byteLetter[c])
+		dst = utf8.AppendRune(dst, byteLetter[c])
 	}
-	return string(out)
+	return dst
 }

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -47,6 +48,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// BenchmarkLoad measures reading a file, and the memory that the tokenizer keeps.
 func BenchmarkLoad(b *testing.B) {
 	for _, name := range benchModels {
 		b.Run(name, func(b *testing.B) {
@@ -55,14 +57,26 @@ func BenchmarkLoad(b *testing.B) {
 			if err := os.WriteFile(path, data, 0o644); err != nil {
 				b.Fatal(err)
 			}
+			var last *Tokenizer
+			before := liveBytes()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Load(path); err != nil {
+				var err error
+				if last, err = Load(path); err != nil {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(liveBytes()-before), "kept-B")
+			runtime.KeepAlive(last)
 		})
 	}
+}
+
+func liveBytes() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 var benchLoaded = map[string]*Tokenizer{}

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -20,20 +21,30 @@ type blankCuts struct {
 	joined map[rune]bool // what a merge joins with a blank behind it
 }
 
-// noteBlank takes a merge into account.
-func (b *bpe) noteBlank(p mergePair) {
+// note takes a merge into account.
+func (c *blankCuts) note(b *bpe, p mergePair) {
 	if b.vocabulary.byteLevel || !bytes.HasPrefix(p.right, blank) || bytes.HasSuffix(p.left, blank) {
 		return
 	}
 	// These stand for other characters than those that spell them.
 	if _, isByte := byteToken(string(p.left)); isByte && b.fallback || b.unknown != none && b.vocabulary.id(p.left) == b.unknown {
-		b.blanks.never = true
+		c.never = true
 	}
-	if b.blanks.joined == nil {
-		b.blanks.joined = map[rune]bool{}
+	if c.joined == nil {
+		c.joined = map[rune]bool{}
 	}
 	r, _ := utf8.DecodeLastRune(p.left)
-	b.blanks.joined[r] = true
+	c.joined[r] = true
+}
+
+// join takes what was noted elsewhere into account.
+func (c *blankCuts) join(other *blankCuts) {
+	c.never = c.never || other.never
+	if c.joined == nil {
+		c.joined = other.joined
+		return
+	}
+	maps.Copy(c.joined, other.joined)
 }
 
 // settleBlanks is called once, after the last merge.

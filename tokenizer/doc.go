@@ -18,8 +18,8 @@
 //	model          merges each word's symbols by rank             bpe.go, vocabulary.go, merges.go, blanks.go
 //	post-processor puts ids such as BOS around it                 processor.go
 //
-// A file is read in load.go, model.go and jsonscan.go, and put together in
-// assemble.go; a .gguf header in gguf.go, with the splits that it only names
+// A file is read in load.go, model.go, mergelist.go and jsonscan.go, and put together
+// in assemble.go; a .gguf header in gguf.go, with the splits that it only names
 // in ggufsplits.go, merges by score in ggufscores.go, and in ggufspecial.go what
 // llama.cpp knows of special tokens by their names. Its other models are in
 // unigram.go, with charsmap.go, and wordpiece.go; ggufothers.go reads them. A

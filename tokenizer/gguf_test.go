@@ -82,12 +82,11 @@ func modelOf(tb testing.TB, file []byte) (vocab map[string]int64, merges []strin
 	}); err != nil {
 		tb.Fatal(err)
 	}
-	pairs, err := parseMerges(member(tb, model, "merges"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, p := range pairs {
+	if err := readMerges(member(tb, model, "merges"), func(p mergePair) error {
 		merges = append(merges, string(p.left)+" "+string(p.right))
+		return nil
+	}); err != nil {
+		tb.Fatal(err)
 	}
 	return vocab, merges
 }

@@ -136,7 +136,7 @@ func (g *ggufReader) addScoredMerges() error {
 	g.t.model.merges = newMergeTable(len(merges))
 	for _, m := range merges {
 		g.t.model.merges.put(m.left, m.right, m.rank, m.whole)
-		g.t.model.noteBlank(m.pair)
+		g.t.model.blanks.note(&g.t.model, m.pair)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -18,7 +19,11 @@ type scanner struct {
 	data []byte
 	pos  int
 	text []byte // the last string, unescaped
+	cuts []int  // some commas between the elements of what was skipped last, from its start
 }
+
+// cutBytes is how far apart the places are at least that skip notes.
+const cutBytes = 128 << 10
 
 var errJSON = errors.New("not valid JSON")
 
@@ -215,57 +220,56 @@ func (s *scanner) byteAt() byte {
 // invalid inside: only brackets and strings are looked at.
 func (s *scanner) skip() (json.RawMessage, error) {
 	s.next()
-	start, depth := s.pos, 0
-	for s.pos < len(s.data) {
-		switch c := s.data[s.pos]; c {
+	data, start, depth := s.data, s.pos, 0
+	s.cuts = s.cuts[:0]
+	cut := start + cutBytes
+	for i := start; i < len(data); i++ {
+		switch data[i] {
 		case '"':
-			if err := s.skipString(); err != nil {
-				return nil, err
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
 			}
-			if depth == 0 {
-				return s.data[start:s.pos], nil
-			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']', ',':
-			if depth == 0 && s.pos == start {
+			if i >= len(data) {
 				return nil, s.fail()
 			}
 			if depth == 0 {
-				return s.data[start:s.pos], nil
+				s.pos = i + 1
+				return data[start:s.pos], nil
 			}
-			if c != ',' {
-				if depth--; depth == 0 {
-					s.pos++
-					return s.data[start:s.pos], nil
-				}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.pos = i + 1
+				return data[start:s.pos], nil
+			}
+			if depth < 0 { // of what the value stands in
+				return s.upTo(start, i)
+			}
+		case ',':
+			if depth == 0 {
+				return s.upTo(start, i)
+			}
+			if depth == 1 && i >= cut {
+				s.cuts = append(s.cuts, i-start)
+				cut = i + cutBytes
 			}
 		}
-		s.pos++
 	}
-	if depth > 0 || s.pos == start {
+	if depth > 0 {
 		return nil, s.fail()
 	}
-	return s.data[start:], nil
+	return s.upTo(start, len(data))
 }
 
-func (s *scanner) skipString() error {
-	for i := s.pos + 1; ; i++ {
-		k := bytes.IndexByte(s.data[i:], '"')
-		if k < 0 {
-			return s.fail()
-		}
-		i += k
-		escapes := 0
-		for j := i - 1; j > s.pos && s.data[j] == '\\'; j-- {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			s.pos = i + 1
-			return nil
-		}
+// upTo is the value between start and end, which is neither text nor in brackets.
+func (s *scanner) upTo(start, end int) (json.RawMessage, error) {
+	if s.pos = end; start == end {
+		return nil, s.fail()
 	}
+	return s.data[start:end], nil
 }
 
 // members returns the values of the named members of an object; other members
@@ -273,20 +277,28 @@ func (s *scanner) skipString() error {
 func members(data []byte, names ...string) (map[string]json.RawMessage, error) {
 	s := scanner{data: data}
 	found := map[string]json.RawMessage{}
-	err := s.object(func(key []byte) error {
-		name := string(key)
-		value, err := s.skip()
-		for _, n := range names {
-			if n == name {
-				found[n] = value
-			}
-		}
-		return err
-	})
-	if err == nil && s.next() != 0 {
-		err = fmt.Errorf("%w: more after the end at byte %d", errJSON, s.pos)
+	err := s.object(func(key []byte) error { return s.keep(found, key, names) })
+	if err == nil {
+		err = s.end()
 	}
 	return found, err
+}
+
+// keep passes over the value of key, and puts it into found if it is one of names.
+func (s *scanner) keep(found map[string]json.RawMessage, key []byte, names []string) error {
+	name := string(key) // its memory may be used again
+	value, err := s.skip()
+	if slices.Contains(names, name) {
+		found[name] = value
+	}
+	return err
+}
+
+func (s *scanner) end() error {
+	if s.next() != 0 {
+		return fmt.Errorf("%w: more after the end at byte %d", errJSON, s.pos)
+	}
+	return nil
 }
 
 func isNull(raw json.RawMessage) bool {

@@ -2,11 +2,13 @@ package tokenizer
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // ErrUnsupported is wrapped by every error that says: this file is sound, but
@@ -62,12 +64,12 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("%d bytes are above the limit of %d", len(data), MaxFileBytes)
 	}
-	root, err := members(data, "model", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+	root, model, cuts, err := fileParts(data)
 	if err != nil {
 		return nil, err
 	}
 	for name, raw := range root {
-		if name != "model" && name != "added_tokens" && len(raw) > maxComponentBytes {
+		if name != "added_tokens" && len(raw) > maxComponentBytes {
 			return nil, fmt.Errorf("%s: %d bytes are above the limit of %d", name, len(raw), maxComponentBytes)
 		}
 	}
@@ -86,10 +88,10 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if err := t.post.add(root["post_processor"], 0); err != nil {
 		return nil, err
 	}
-	if isNull(root["model"]) {
+	if model == nil {
 		return nil, errors.New("no model in it: this is not a tokenizer.json")
 	}
-	if err := t.model.parse(root["model"], t.pre.byteLevel); err != nil {
+	if err := t.model.parse(model, cuts, t.pre.byteLevel); err != nil {
 		return nil, err
 	}
 	added, err := parseAddedTokens(root["added_tokens"])
@@ -101,3 +103,40 @@ func Parse(data []byte) (*Tokenizer, error) {
 	}
 	return t, nil
 }
+
+// fileParts returns the members of a file that are read here, and those of its
+// model, nil if it has none, with the places where the list of merges can be cut.
+// One walk finds all, because the model is nearly all of the file.
+func fileParts(data []byte) (root, model map[string]json.RawMessage, cuts []int, err error) {
+	s := scanner{data: data}
+	root = map[string]json.RawMessage{}
+	ofModel := func(key []byte) error {
+		isMerges := string(key) == "merges"
+		err := s.keep(model, key, modelMembers)
+		if isMerges {
+			cuts = slices.Clone(s.cuts)
+		}
+		return err
+	}
+	err = s.object(func(key []byte) error {
+		switch {
+		case string(key) != "model":
+			return s.keep(root, key, rootMembers)
+		case s.next() == 'n':
+			model = nil
+			_, err := s.skip()
+			return err
+		}
+		model, cuts = map[string]json.RawMessage{}, nil
+		if err := s.object(ofModel); err != nil {
+			return fmt.Errorf("model: %w", err)
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.end()
+	}
+	return root, model, cuts, err
+}
+
+var rootMembers = []string{"added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder"}

@@ -3,10 +3,13 @@ package tokenizer
 // A mergeTable maps a pair of neighbouring tokens to what they merge into: the
 // rank (lower merges first) and the id, packed as rank<<32 | id.
 type mergeTable struct {
-	keys   []uint64
-	values []uint64
-	shift  uint
+	slots []mergeSlot
+	shift uint
 }
+
+// A mergeSlot has both beside each other: finding it is a walk to memory that no
+// cache holds, and one is enough.
+type mergeSlot struct{ pair, merged uint64 }
 
 const (
 	noMerge = ^uint64(0)
@@ -18,9 +21,9 @@ func newMergeTable(n int) *mergeTable {
 	for 1<<bits < n+n/2 {
 		bits++
 	}
-	m := &mergeTable{make([]uint64, 1<<bits), make([]uint64, 1<<bits), 64 - bits}
-	for i := range m.keys {
-		m.keys[i] = noPair
+	m := &mergeTable{make([]mergeSlot, 1<<bits), 64 - bits}
+	for i := range m.slots {
+		m.slots[i].pair = noPair
 	}
 	return m
 }
@@ -31,18 +34,18 @@ func (m *mergeTable) slot(pair uint64) int { return int(pair * hashSeed >> m.shi
 func (m *mergeTable) put(left, right, rank, id uint32) {
 	pair := uint64(left)<<32 | uint64(right)
 	h := m.slot(pair)
-	for m.keys[h] != noPair && m.keys[h] != pair {
-		h = (h + 1) & (len(m.keys) - 1)
+	for m.slots[h].pair != noPair && m.slots[h].pair != pair {
+		h = (h + 1) & (len(m.slots) - 1)
 	}
-	m.keys[h], m.values[h] = pair, uint64(rank)<<32|uint64(id)
+	m.slots[h] = mergeSlot{pair, uint64(rank)<<32 | uint64(id)}
 }
 
 func (m *mergeTable) get(left, right uint32) uint64 {
 	pair := uint64(left)<<32 | uint64(right)
-	for h := m.slot(pair); ; h = (h + 1) & (len(m.keys) - 1) {
-		switch m.keys[h] {
+	for h := m.slot(pair); ; h = (h + 1) & (len(m.slots) - 1) {
+		switch s := &m.slots[h]; s.pair {
 		case pair:
-			return m.values[h]
+			return s.merged
 		case noPair:
 			return noMerge
 		}

@@ -178,13 +178,19 @@ func (e *encoder) words(piece []byte) {
 // Token returns the token of id as the vocabulary spells it (a byte-level
 // vocabulary spells a blank as Ġ).
 func (t *Tokenizer) Token(id int32) (string, bool) {
+	token, ok := t.AppendToken(nil, id)
+	return string(token), ok
+}
+
+// AppendToken is like [Tokenizer.Token] but appends the token to dst.
+func (t *Tokenizer) AppendToken(dst []byte, id int32) (token []byte, ok bool) {
 	if id < 0 || int(id) >= len(t.pieces) || t.pieces[id].text == nil {
-		return "", false
+		return dst, false
 	}
 	if token, ok := t.addedTokens[id]; ok {
-		return token, true
+		return append(dst, token...), true
 	}
-	return t.model.vocabulary.spelling(uint32(id)), true
+	return t.model.vocabulary.appendSpelling(dst, uint32(id)), true
 }
 
 // ID returns the id of the token that the vocabulary spells so.

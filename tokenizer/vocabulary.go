@@ -23,6 +23,7 @@ type vocabulary struct {
 	mask      uint32
 	byteLevel bool
 	oddIDs    map[string]uint32 // the odd tokens by their spelling
+	doubled   bool              // two ids have the same token
 }
 
 type span struct{ from, to uint32 }
@@ -103,6 +104,7 @@ func (v *vocabulary) index() {
 		for v.slots[h] != 0 && string(v.token(v.slots[h]-1)) != string(token) {
 			h = (h + 1) & v.mask
 		}
+		v.doubled = v.doubled || v.slots[h] != 0
 		v.slots[h] = uint32(id) + 1 // of two equal tokens the later one counts
 	}
 }
@@ -125,6 +127,31 @@ func (v *vocabulary) id(token []byte) uint32 {
 	return none
 }
 
+// guess is what id most often returns, found without looking at any token.
+func (v *vocabulary) guess(token []byte) uint32 { return v.slots[hashBytes(token)&v.mask] - 1 }
+
+// confirm is id, of which guess is known.
+func (v *vocabulary) confirm(token []byte, guess uint32) uint32 {
+	if guess == none || string(v.token(guess)) == string(token) {
+		return guess
+	}
+	return v.id(token)
+}
+
+// idNear is id, but looks only at near and the id behind it. Of two equal tokens
+// it may miss the one that counts, so it is none where there can be such.
+func (v *vocabulary) idNear(token []byte, near uint32) uint32 {
+	if v.doubled || near == none {
+		return none
+	}
+	for id := near; id < near+2 && id < uint32(len(v.spans)); id++ {
+		if string(v.token(id)) == string(token) && !v.isOdd(id) {
+			return id
+		}
+	}
+	return none
+}
+
 // spelledID returns the id of a token as the file spells it, or none.
 func (v *vocabulary) spelledID(spelling string) uint32 {
 	if !v.byteLevel {
@@ -141,9 +168,19 @@ func (v *vocabulary) spelledID(spelling string) uint32 {
 }
 
 // spelling returns the token of id as the file spells it.
-func (v *vocabulary) spelling(id uint32) string {
+func (v *vocabulary) spelling(id uint32) string { return string(v.appendSpelling(nil, id)) }
+
+func (v *vocabulary) appendSpelling(dst []byte, id uint32) []byte {
 	token := v.token(id)
 	if !v.byteLevel || v.isOdd(id) {
+		return append(dst, token...)
+	}
+	return appendSpelling(dst, token)
+}
+
+// spelled is how the file spells a token that is not odd.
+func (v *vocabulary) spelled(token []byte) string {
+	if !v.byteLevel {
 		return string(token)
 	}
 	return spell(token)

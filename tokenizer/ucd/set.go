@@ -96,25 +96,39 @@ const pageSize = 256
 func (s Set) Table() *Table {
 	t := &Table{}
 	seen := map[[pageSize / 64]uint64]uint16{}
-	i := 0
-	for p := range t.index {
-		var page [pageSize / 64]uint64
-		lo, hi := rune(p*pageSize), rune(p*pageSize+pageSize-1)
-		for i < len(s) && s[i].Hi < lo {
-			i++
-		}
-		for j := i; j < len(s) && s[j].Lo <= hi; j++ {
-			for r := max(s[j].Lo, lo); r <= min(s[j].Hi, hi); r++ {
-				page[(r-lo)>>6] |= 1 << (uint(r-lo) & 63)
-			}
-		}
+	keep := func(page [pageSize / 64]uint64) uint16 {
 		n, ok := seen[page]
 		if !ok {
 			n = uint16(len(t.pages))
 			seen[page] = n
 			t.pages = append(t.pages, page)
 		}
-		t.index[p] = n
+		return n
+	}
+	// Nearly all pages have nothing or everything in them.
+	const all = ^uint64(0)
+	nothing, everything := keep([pageSize / 64]uint64{}), keep([pageSize / 64]uint64{all, all, all, all})
+	i := 0
+	for p := range t.index {
+		lo, hi := rune(p*pageSize), rune(p*pageSize+pageSize-1)
+		for i < len(s) && s[i].Hi < lo {
+			i++
+		}
+		switch {
+		case i == len(s) || s[i].Lo > hi:
+			t.index[p] = nothing
+			continue
+		case s[i].Lo <= lo && s[i].Hi >= hi:
+			t.index[p] = everything
+			continue
+		}
+		var page [pageSize / 64]uint64
+		for j := i; j < len(s) && s[j].Lo <= hi; j++ {
+			for r := max(s[j].Lo, lo); r <= min(s[j].Hi, hi); r++ {
+				page[(r-lo)>>6] |= 1 << (uint(r-lo) & 63)
+			}
+		}
+		t.index[p] = keep(page)
 	}
 	for r := range t.ascii {
 		t.ascii[r] = s.Contains(rune(r))
