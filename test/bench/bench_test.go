@@ -25,18 +25,7 @@ func TestMain(m *testing.M) {
 
 // A race of a second, to see that the tool still works with what it measures.
 func TestRace(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and starts programs")
-	}
-	if runtime.GOOS != "linux" {
-		t.Skip("CPU times are read from /proc")
-	}
-	p := plan{requests: 3, streams: 4, flat: 2, hold: 300 * time.Millisecond, rounds: 1}
-	c, err := newCourse(t.Context(), p, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.close()
+	c := newTestCourse(t, "")
 	rows, err := c.raceAll(t.Context(), c.races(), t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +36,7 @@ func TestRace(t *testing.T) {
 		}
 	}
 	var table bytes.Buffer
-	if err := printTable(&table, rows); err != nil || strings.Count(table.String(), "\n") != 1+len(rows) {
+	if err := printTable(&table, rows); err != nil || strings.Count(table.String(), "\n") != 1+len(columns)+2+1 {
 		t.Errorf("table: %v\n%s", err, &table)
 	}
 }
@@ -121,6 +110,7 @@ func TestClientBelievesNothing(t *testing.T) {
 		{"no finish", first + event(words[1], "null") + done, false},
 		{"no end", first + last, false},
 		{"more after the end", first + last + done + first, false},
+		{"spaces in the JSON", strings.ReplaceAll(first+last, ":\"", ": \"") + done, true},
 		{"an error", first + "data: {\"error\":{}}\n\n", false},
 	} {
 		near, far := net.Pipe()
@@ -138,19 +128,18 @@ func TestClientBelievesNothing(t *testing.T) {
 	}
 }
 
-func TestInvertedRatios(t *testing.T) {
-	r := ratios{pacedCPU: 2, unpacedCPU: 4, first: .5, token: 0, memory: 1}
-	if got, want := r.inverted(), (ratios{pacedCPU: .5, unpacedCPU: .25, first: 2, token: 0, memory: 1}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-}
-
 func TestSummary(t *testing.T) {
-	rounds := []ratios{{pacedCPU: 1.5}, {pacedCPU: 1.1}, {pacedCPU: 1.2}, {}}
-	if got := summary(rounds, columns[0].of); got != "1.20 (1.10–1.50)" {
-		t.Errorf("summary is %q", got)
-	}
-	if got := summary(rounds, columns[1].of); got != "–" {
-		t.Errorf("summary of nothing is %q", got)
+	for _, test := range []struct {
+		values []float64
+		want   string
+	}{
+		{nil, "–"},
+		{[]float64{0}, "–"},
+		{[]float64{1.5, 0}, "1.50"},
+		{[]float64{1.5, 1.1, 0, 1.2}, "1.20 (1.10–1.50)"},
+	} {
+		if got := summary(test.values, "%.2f"); got != test.want {
+			t.Errorf("summary is %q, want %q", got, test.want)
+		}
 	}
 }

@@ -15,12 +15,18 @@ import (
 // silence is how long a stream may say nothing before it counts as failed.
 const silence = 20 * time.Second
 
+// A target is where requests are sent.
+type target struct {
+	address string // host:port
+	header  string // more lines of the request's header, each with its CRLF
+}
+
 // A client asks for one answer at a time over one kept connection. It reads the
 // socket itself, because net/http would cost more than what is measured, and
 // believes nothing: an answer that is not complete is an error.
 type client struct {
-	address string // host:port
-	prompt  string
+	target
+	prompt string
 
 	// onToken is called for each token with the number that its word carries.
 	onToken func(number int, now time.Time)
@@ -67,8 +73,8 @@ func (c *client) send(tokens int) error {
 	}
 	body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":%q}],"stream":true,"max_tokens":%d,"temperature":0}`, modelName, c.prompt, tokens)
 	c.conn.SetDeadline(time.Now().Add(silence))
-	_, err := fmt.Fprintf(c.conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		c.address, len(body), body)
+	_, err := fmt.Fprintf(c.conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
+		c.address, len(body), c.header, body)
 	return err
 }
 
@@ -94,7 +100,7 @@ func (c *client) receive(tokens int) error {
 	return err
 }
 
-var contentField, finishField, errorObject = []byte(`"content":"`), []byte(`"finish_reason":"`), []byte(`{"error"`)
+var contentField, finishField, errorObject = []byte(`"content":`), []byte(`"finish_reason":`), []byte(`{"error"`)
 
 // events reads the events of the body and checks them.
 func (c *client) events(want int) error {
@@ -154,13 +160,13 @@ func (c *client) count(text []byte, got int, now time.Time) (int, error) {
 	return got, nil
 }
 
-// fieldText returns what stands between field and the next quote; no word here
-// holds an escape.
+// fieldText returns the string that follows field; no word here holds an escape.
 func fieldText(data, field []byte) []byte {
-	_, after, ok := bytes.Cut(data, field)
-	if !ok {
-		return nil
+	_, after, _ := bytes.Cut(data, field)
+	after = bytes.TrimPrefix(after, []byte(" ")) // as Python writes JSON
+	if after, ok := bytes.CutPrefix(after, []byte(`"`)); ok {
+		text, _, _ := bytes.Cut(after, []byte(`"`))
+		return text
 	}
-	text, _, _ := bytes.Cut(after, []byte{'"'})
-	return text
+	return nil
 }

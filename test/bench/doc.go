@@ -2,6 +2,8 @@
 //
 //	go run ./test/bench            # some minutes, loopback only
 //	go run ./test/bench -quick     # half a minute: does it run at all
+//	go run ./test/bench -compare   # beside other gateways
+//	go run ./test/bench -guard     # fails if baton has become more expensive
 //
 // Absolute times say more about the machine, and about what else runs on it,
 // than about a program. So two contestants run at the same time, each with half
@@ -11,7 +13,9 @@
 // itself it shows how far a ratio of 1 can be off.
 //
 // The program is its own worker and its own floor: it starts itself in these
-// roles as processes. race.go is the plot; client.go and load.go make the load,
-// worker.go and floor.go answer it, process.go starts what is measured, words.go
-// is the language that they share, table.go prints.
+// roles as processes. race.go is the plot, open.go the one of streams that are
+// only open; compare.go and guard.go tell it with others and with bounds.
+// client.go and load.go make the load, worker.go and floor.go answer it, peers.go
+// has the other gateways, process.go starts what is measured and usage_linux.go
+// measures it, words.go is the language that they share, table.go prints.
 package main

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // A floor is the least that a gateway which owns the tokens has to do with
@@ -20,24 +22,49 @@ import (
 // no limits, no time-outs, no metrics, no real tokenizer, and it looks for two
 // fields in an event instead of reading JSON.
 type floor struct {
-	worker string // base URL
-	client http.RoundTripper
-	lastID atomic.Int64
+	worker   string // base URL
+	client   http.RoundTripper
+	lastID   atomic.Int64
+	handicap handicap
 }
 
-func runFloor(address, worker string) error {
+// A handicap is what is planted to see that it is found: what the floor does
+// more than it has to.
+type handicap struct {
+	burn   time.Duration // spent busily for each token
+	halved bool          // each chunk is flushed in two halves
+}
+
+func parseHandicap(words []string) (h handicap, err error) {
+	for _, word := range words {
+		if word == "halved" {
+			h.halved = true
+		} else if h.burn, err = time.ParseDuration(word); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+// runFloor serves until ctx ends.
+func runFloor(ctx context.Context, address, worker string, handicaps []string) error {
+	h, err := parseHandicap(handicaps)
+	if err != nil {
+		return err
+	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.MaxIdleConns, transport.DisableCompression = 8192, 0, true
-	f := &floor{worker: worker, client: transport}
+	f := &floor{worker: worker, client: transport, handicap: h}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		if err := f.chat(w, r); err != nil && r.Context().Err() == nil {
 			log.Print("floor: ", err)
 			panic(http.ErrAbortHandler)
 		}
 	})
-	return http.ListenAndServe(address, mux)
+	s := &http.Server{Addr: address, Handler: mux}
+	context.AfterFunc(ctx, func() { s.Close() })
+	return s.ListenAndServe()
 }
 
 func (f *floor) chat(w http.ResponseWriter, r *http.Request) error {
@@ -77,6 +104,13 @@ func (f *floor) chat(w http.ResponseWriter, r *http.Request) error {
 			out = append(out, "null"...)
 		}
 		out = append(out, "}]}\n\n"...)
+		for begin := time.Now(); time.Since(begin) < f.handicap.burn; {
+		}
+		if f.handicap.halved {
+			w.Write(out[:len(out)/2])
+			flusher.Flush()
+			out = out[len(out)/2:]
+		}
 		if _, err := w.Write(out); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -22,14 +23,14 @@ type solo struct {
 	token []time.Duration // from the worker's stamp to the client
 }
 
-// oneAtATime sends requests to all addresses in turns of ever changing order, so
+// oneAtATime sends requests to all processes in turns of ever changing order, so
 // that what happens on the machine, and who was asked before, is alike for all.
 // The worker must stamp with unit.
-func oneAtATime(addresses []string, requests, tokens int, unit time.Duration) ([]solo, error) {
-	results := make([]solo, len(addresses))
-	clients := make([]*client, len(addresses))
-	for i, address := range addresses {
-		clients[i] = &client{address: address, prompt: prompt(promptWords)}
+func oneAtATime(ctx context.Context, processes []*process, requests, tokens int, unit time.Duration) ([]solo, error) {
+	results := make([]solo, len(processes))
+	clients := make([]*client, len(processes))
+	for i, p := range processes {
+		clients[i] = p.client()
 		defer clients[i].close()
 	}
 	order := rand.New(rand.NewPCG(1, 2))
@@ -45,105 +46,134 @@ func oneAtATime(addresses []string, requests, tokens int, unit time.Duration) ([
 				r.token = append(r.token, age(number, now, unit))
 			}
 			if err := c.ask(tokens); err != nil {
-				return nil, fmt.Errorf("%s: %w", c.address, err)
+				return nil, fmt.Errorf("%s: %w", processes[i].name, err)
 			}
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
 	return results, nil
 }
 
-// A crowd is what many streams at once did within a window.
+// A crowd is many streams at once, and what they did while the window was open.
 type crowd struct {
 	streams int
-	tokens  int64
+	tokens  atomic.Int64 // in the window
+	window  atomic.Bool  // is open
+
+	mu       sync.Mutex // guards failures
+	failures []error
+}
+
+// client makes a client whose tokens are counted. Its answers have to be in
+// order: the worker must not stamp.
+func (c *crowd) client(p *process) *client {
+	one := p.client()
+	one.inOrder = true
+	one.onToken = func(int, time.Time) {
+		if c.window.Load() {
+			c.tokens.Add(1)
+		}
+	}
+	return one
+}
+
+func (c *crowd) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures = append(c.failures, err)
+}
+
+// hold opens the window after the time before, for the time hold. edge is called
+// at its begin and end.
+func (c *crowd) hold(ctx context.Context, before, hold time.Duration, edge func()) {
+	pause(ctx, before)
+	edge()
+	c.window.Store(true)
+	pause(ctx, hold)
+	c.window.Store(false)
+	edge()
+}
+
+// err makes one error of many, most of which would say the same.
+func (c *crowd) err(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if n := len(c.failures); n > 0 {
+		return fmt.Errorf("%d streams of %d failed: %w", n, c.streams, errors.Join(c.failures[:min(n, 3)]...))
+	}
+	return nil
 }
 
 // paced opens streams evenly over ramp, each with a token every gap, and holds
-// them open for hold. edge is called at the window's begin and end. The worker
-// must not stamp: the order is checked.
-func paced(address string, streams int, gap, ramp, hold time.Duration, edge func()) (crowd, error) {
+// them open for hold.
+func paced(ctx context.Context, p *process, streams int, gap, ramp, hold time.Duration, edge func()) (*crowd, error) {
 	tokens := int((ramp + 2*settle + hold) / gap)
-	var open atomic.Bool // the window is
-	var count atomic.Int64
-	var mu sync.Mutex // guards failures
-	var failures []error
+	all := &crowd{streams: streams}
 	var wg sync.WaitGroup
 	start := time.Now()
 	for i := range streams {
 		wg.Go(func() {
-			time.Sleep(time.Until(start.Add(ramp * time.Duration(i) / time.Duration(streams))))
-			c := &client{address: address, prompt: prompt(promptWords), inOrder: true}
+			pause(ctx, time.Until(start.Add(ramp*time.Duration(i)/time.Duration(streams))))
+			c := all.client(p)
 			defer c.close()
-			c.onToken = func(int, time.Time) {
-				if open.Load() {
-					count.Add(1)
-				}
-			}
 			if err := c.ask(tokens); err != nil {
-				mu.Lock()
-				failures = append(failures, err)
-				mu.Unlock()
+				all.failed(err)
 			}
 		})
 	}
-	time.Sleep(ramp + settle)
-	edge()
-	open.Store(true)
-	time.Sleep(hold)
-	open.Store(false)
-	edge()
+	all.hold(ctx, ramp+settle, hold, edge)
 	wg.Wait()
-	return crowd{streams: streams, tokens: count.Load()}, joinFailures(address, failures)
+	return all, all.err(ctx)
 }
 
 // unpaced keeps streams busy with answers of so many tokens, each as fast as it
-// goes, for hold. The worker must not stamp: the order is checked.
-func unpaced(address string, streams, tokens int, hold time.Duration, edge func()) (crowd, error) {
-	var open, stop atomic.Bool
-	var count atomic.Int64
-	var mu sync.Mutex // guards failures
-	var failures []error
+// goes, for hold.
+func unpaced(ctx context.Context, p *process, streams, tokens int, hold time.Duration, edge func()) (*crowd, error) {
+	all := &crowd{streams: streams}
+	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for range streams {
 		wg.Go(func() {
-			c := &client{address: address, prompt: prompt(promptWords), inOrder: true}
+			c := all.client(p)
 			defer c.close()
-			c.onToken = func(int, time.Time) {
-				if open.Load() {
-					count.Add(1)
-				}
-			}
 			for !stop.Load() {
 				if err := c.ask(tokens); err != nil {
-					mu.Lock()
-					failures = append(failures, err)
-					mu.Unlock()
+					all.failed(err)
 					return
 				}
 			}
 		})
 	}
-	time.Sleep(settle)
-	edge()
-	open.Store(true)
-	time.Sleep(hold)
-	open.Store(false)
-	edge()
+	all.hold(ctx, settle, hold, edge)
 	stop.Store(true)
 	wg.Wait()
-	return crowd{streams: streams, tokens: count.Load()}, joinFailures(address, failures)
+	return all, all.err(ctx)
 }
 
-// joinFailures makes one error of many, most of which would say the same.
-func joinFailures(address string, failures []error) error {
-	if n := len(failures); n > 0 {
-		return fmt.Errorf("%s: %d streams failed: %w", address, n, errors.Join(failures[:min(n, 3)]...))
+// pause sleeps until d is over or ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
 	}
-	return nil
+}
+
+// quantile sorts of and returns what q of it is not above; 0 if it is empty.
+func quantile(of []time.Duration, q float64) time.Duration {
+	if len(of) == 0 {
+		return 0
+	}
+	slices.Sort(of)
+	return of[min(int(q*float64(len(of))), len(of)-1)]
 }
 
 // median sorts of and returns its middle; 0 if it is empty.
-func median[T time.Duration | float64](of []T) T {
+func median(of []float64) float64 {
 	if len(of) == 0 {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -27,56 +28,59 @@ func main() {
 // run is the program in one of its roles.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 2 && args[0] == "worker" {
-		return runWorker(args[1])
+		return runWorker(ctx, args[1])
 	}
-	if len(args) == 3 && args[0] == "floor" {
-		return runFloor(args[1], args[2])
+	if len(args) >= 3 && args[0] == "floor" {
+		return runFloor(ctx, args[1], args[2], args[3:])
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	p := plan{requests: 200, streams: 500, flat: 16, hold: 5 * time.Second}
-	flags.IntVar(&p.rounds, "rounds", 4, "how often each race is run")
+	p := plan{requests: 200, streams: 500, flat: 16, hold: 5 * time.Second, rounds: 4}
+	flags.IntVar(&p.rounds, "rounds", p.rounds, "how often each race is run")
 	flags.IntVar(&p.streams, "streams", p.streams, "paced streams to each contestant")
 	flags.DurationVar(&p.hold, "hold", p.hold, "measured time of the paced and of the unpaced load")
 	binary := flags.String("baton", "", "the program to race; empty = build it from this source")
 	against := flags.String("against", "", "instead of racing the floor, race this other build of the program")
 	open := flags.String("open", "", "instead of racing, hold so many streams open, a token a second to each; numbers separated by commas")
 	quick := flags.Bool("quick", false, "a short race with few streams, whose figures mean little")
+	compare := flags.Bool("compare", false, "race other gateways, too, in 20 minutes at most; installs them into a cache folder")
+	peers := flags.String("peers", "", "with -compare: which, names separated by commas; empty = all")
+	guard := flags.Bool("guard", false, "race shortly and fail if baton has clearly become more expensive")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *quick {
+	switch {
+	case *quick:
 		p = plan{requests: 20, streams: 20, flat: 4, hold: time.Second, rounds: 1}
+	case *guard:
+		p = guardPlan
 	}
 	c, err := newCourse(ctx, p, *binary)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if *open != "" {
+	baton := c.baton("baton", c.binary, "3")
+	switch {
+	case *guard:
+		return c.guard(ctx, baton, guardBounds, stdout)
+	case *compare:
+		return c.compare(ctx, comparison{peers: *peers, quick: *quick}, stdout, stderr)
+	case *open != "":
 		counts, err := parseCounts(*open)
 		if err != nil {
 			return err
 		}
-		openings, err := c.openAll(ctx, c.floor, c.baton(c.binary, "3"), counts)
+		rows, err := c.openAll(ctx, []contestant{c.floor("floor"), baton}, counts)
 		if err != nil {
 			return err
 		}
-		return printOpenings(stdout, openings)
+		return printOpenings(stdout, rows)
+	case *against != "":
+		return c.raceAndPrint(ctx, []match{{c.baton("the other", *against, "3"), c.baton("baton / the other", c.binary, "3")}}, stdout, stderr)
 	}
-	races := c.races()
-	if *against != "" {
-		races = []match{{"baton / the other", c.baton(*against, "3"), c.baton(c.binary, "3")}}
-	}
-	rows, err := c.raceAll(ctx, races, stderr)
-	if err != nil {
-		return err
-	}
-	return printTable(stdout, rows)
+	return c.raceAndPrint(ctx, c.races(), stdout, stderr)
 }
-
-// A contestant starts a program that is raced.
-type contestant func(ctx context.Context) (*process, error)
 
 // newCourse builds what is raced, unless binary is it, and starts the worker.
 func newCourse(ctx context.Context, p plan, binary string) (*course, error) {
@@ -104,7 +108,8 @@ func (c *course) prepare(ctx context.Context) (err error) {
 	if c.self, err = os.Executable(); err != nil {
 		return err
 	}
-	c.worker, err = start(ctx, "worker", c.self, "worker", "{address}")
+	c.files = raiseFiles(wantedFiles)
+	c.worker, err = start(ctx, command{name: "worker", args: []string{c.self, "worker", "{address}"}})
 	return err
 }
 
@@ -115,32 +120,34 @@ func (c *course) close() {
 	os.RemoveAll(c.dir)
 }
 
-// floor starts the yardstick.
-func (c *course) floor(ctx context.Context) (*process, error) {
-	return start(ctx, "floor", c.self, "floor", "{address}", "http://"+c.worker.address)
+// floor makes the contestant that is the yardstick. Handicaps make it worse.
+func (c *course) floor(name string, handicaps ...string) contestant {
+	return contestant{command: command{
+		name: name,
+		args: append([]string{c.self, "floor", "{address}", "http://" + c.worker.address}, handicaps...),
+	}}
 }
 
 // baton makes the contestant of a program that may move a request so often.
-func (c *course) baton(program, migrationLimit string) contestant {
-	return func(ctx context.Context) (*process, error) {
-		return start(ctx, "baton", program, "serve", "--http-host", "127.0.0.1", "--http-port", "{port}",
-			"--worker", "vllm=http://"+c.worker.address, "--model-path", c.dir, "--migration-limit", migrationLimit)
+func (c *course) baton(name, program, migrationLimit string) contestant {
+	return contestant{
+		command: command{name: name, args: []string{program, "serve", "--http-host", "127.0.0.1", "--http-port", "{port}",
+			"--worker", "vllm=http://" + c.worker.address, "--model-path", c.dir, "--migration-limit", migrationLimit}},
+		size: sizeOf(program),
 	}
 }
 
-// A match is who races whom.
-type match struct {
-	name                  string
-	yardstick, contestant contestant
-}
+// A match is who races whom. Its name is the contestant's.
+type match struct{ yardstick, contestant contestant }
 
 // races are the floor against itself, which shows what a ratio of 1 looks like
 // here, baton against the floor, and baton with migration against itself without.
 func (c *course) races() []match {
+	floor := c.floor("floor")
 	return []match{
-		{"floor / floor", c.floor, c.floor},
-		{"baton / floor", c.floor, c.baton(c.binary, "3")},
-		{"baton --migration-limit 3 / 0", c.baton(c.binary, "0"), c.baton(c.binary, "3")},
+		{floor, c.floor("floor / floor")},
+		{floor, c.baton("baton / floor", c.binary, "3")},
+		{c.baton("baton", c.binary, "0"), c.baton("baton, limit 3 / 0", c.binary, "3")},
 	}
 }
 
@@ -149,16 +156,28 @@ func (c *course) raceAll(ctx context.Context, races []match, progress io.Writer)
 	rows := make([]row, len(races))
 	for round := range c.plan.rounds {
 		for i, race := range races {
-			r, err := c.raceInTurn(ctx, round, race.yardstick, race.contestant)
+			r, err := c.race(ctx, race.yardstick, race.contestant, round%2 == 1)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", race.name, err)
+				return nil, fmt.Errorf("%s: %w", race.contestant.name, err)
 			}
-			rows[i].name, rows[i].rounds = race.name, append(rows[i].rounds, r)
-			fmt.Fprintf(progress, "round %d of %d, %s: CPU paced %.2f, unpaced %.2f, first token %.2f, memory %.2f\n",
-				round+1, c.plan.rounds, race.name, r.pacedCPU, r.unpacedCPU, r.first, r.memory)
+			rows[i].contestant, rows[i].rounds = race.contestant, append(rows[i].rounds, r)
+			fmt.Fprintf(progress, "round %d of %d, %s: %s\n", round+1, c.plan.rounds, race.contestant.name, r)
 		}
 	}
 	return rows, nil
+}
+
+func (c *course) raceAndPrint(ctx context.Context, races []match, stdout, progress io.Writer) error {
+	rows, err := c.raceAll(ctx, races, progress)
+	if err != nil {
+		return err
+	}
+	return printTable(stdout, rows)
+}
+
+// String is one line about a race that is over.
+func (r ratios) String() string {
+	return fmt.Sprintf("CPU paced %.2f, unpaced %.2f, first token %.2f, each token %.2f, memory %.2f", r.pacedCPU, r.unpacedCPU, r.first, r.token, r.memory)
 }
 
 func build(ctx context.Context, dir string) (string, error) {
@@ -168,4 +187,18 @@ func build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("build baton: %w\n%s", err, out)
 	}
 	return binary, nil
+}
+
+// sizeOf is how large a file is, or all files below a folder, in bytes; 0 where
+// there is nothing.
+func sizeOf(path string) (size int64) {
+	filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		return nil
+	})
+	return size
 }

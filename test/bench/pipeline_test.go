@@ -64,7 +64,7 @@ func newPipeline(t testing.TB, migrationLimit int) *pipeline {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); workers.Run(ctx) }()
-	c := &client{address: strings.TrimPrefix(api.URL, "http://"), prompt: prompt(promptWords), inOrder: true, onToken: func(int, time.Time) {}}
+	c := &client{target: target{address: strings.TrimPrefix(api.URL, "http://")}, prompt: prompt(promptWords), inOrder: true, onToken: func(int, time.Time) {}}
 	t.Cleanup(func() { c.close(); api.Close(); cancel(); <-ran })
 	return &pipeline{client: c}
 }
@@ -101,7 +101,7 @@ func TestPipelineSharesNothing(t *testing.T) {
 	p := newPipeline(t, 3)
 	var group errgroup.Group
 	for range streams {
-		c := &client{address: p.client.address, prompt: p.client.prompt, inOrder: true, onToken: func(int, time.Time) {}}
+		c := &client{target: p.client.target, prompt: p.client.prompt, inOrder: true, onToken: func(int, time.Time) {}}
 		group.Go(func() error {
 			defer c.close()
 			for range answers {

@@ -11,67 +11,112 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// tick is the unit of the times in /proc/PID/stat on every Linux that Go runs on.
-const tick = 10 * time.Millisecond
+// startTimeout bounds the start of a process up to its first good answer.
+const startTimeout = 60 * time.Second
 
-// startTimeout bounds the start of a process up to its first good /health.
-const startTimeout = 30 * time.Second
+// A command is a program to be started. In its arguments, environment, files and
+// headers {port}, {port2} and {address} are replaced by free ones, and {scratch}
+// by an empty folder of its own.
+type command struct {
+	name  string
+	args  []string
+	env   []string          // on top of ours
+	files map[string]string // written to {scratch} before the start
+	// header is of the requests that clients send to it, each line with its CRLF.
+	header string
+}
 
 // A process is a started program that answers on a port of its own.
 type process struct {
+	target
 	name    string
-	address string // host:port
+	started time.Duration // from its start to its first complete answer
 	cmd     *exec.Cmd
+	scratch string
 	output  bytes.Buffer
 	exited  chan struct{}
 }
 
-// start runs a program; "{address}" and "{port}" in its arguments are replaced
-// by a free one. It returns when the program is ready.
-func start(ctx context.Context, name, program string, args ...string) (*process, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+// start runs a program and returns when it has answered a chat request of one token.
+func start(ctx context.Context, c command) (_ *process, err error) {
+	p := &process{name: c.name, exited: make(chan struct{})}
+	if p.scratch, err = os.MkdirTemp("", "baton-bench-"); err != nil {
 		return nil, err
 	}
-	p := &process{name: name, address: l.Addr().String(), exited: make(chan struct{})}
-	l.Close()
-	_, port, _ := net.SplitHostPort(p.address)
-	for i, arg := range args {
-		args[i] = strings.NewReplacer("{address}", p.address, "{port}", port).Replace(arg)
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		os.RemoveAll(p.scratch)
+		return nil, err
 	}
-	p.cmd = exec.CommandContext(ctx, program, args...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+	_, port, _ := net.SplitHostPort(addresses[0])
+	_, port2, _ := net.SplitHostPort(addresses[1])
+	places := strings.NewReplacer("{address}", addresses[0], "{port}", port, "{port2}", port2, "{scratch}", p.scratch)
+	p.target = target{address: addresses[0], header: places.Replace(c.header)}
+	if err := p.launch(ctx, c, places); err != nil {
+		os.RemoveAll(p.scratch)
+		return nil, fmt.Errorf("start %s: %w", c.name, err)
 	}
-	go func() { p.cmd.Wait(); close(p.exited) }()
 	if err := p.waitReady(ctx); err != nil {
 		p.stop()
-		return nil, fmt.Errorf("start %s: %w; it said:\n%s", name, err, p.output.String())
+		return nil, fmt.Errorf("start %s: %w; it said:\n%s", c.name, err, p.said())
 	}
 	return p, nil
+}
+
+func (p *process) launch(ctx context.Context, c command, places *strings.Replacer) error {
+	for name, text := range c.files {
+		if err := os.WriteFile(filepath.Join(p.scratch, name), []byte(places.Replace(text)), 0o644); err != nil {
+			return err
+		}
+	}
+	var args []string
+	for _, arg := range c.args {
+		args = append(args, places.Replace(arg))
+	}
+	p.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
+	p.cmd.Env = os.Environ()
+	for _, e := range c.env {
+		p.cmd.Env = append(p.cmd.Env, places.Replace(e))
+	}
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	ownGroup(p.cmd)
+	// A child of its own that outlives it would hold the pipe of its output.
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	go func() { p.cmd.Wait(); close(p.exited) }()
+	return nil
 }
 
 func (p *process) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	begin := time.Now()
+	c := p.client()
+	defer c.close()
 	for {
-		if _, err := p.request(ctx, http.MethodGet, "/health", ""); err == nil {
+		err := c.ask(1)
+		if p.started = time.Since(begin); err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("%w; its last answer: %w", ctx.Err(), err)
 		case <-p.exited:
 			return errors.New("it ended")
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(max(time.Millisecond, p.started/50)): // so that the time is right to a few percent
 		}
 	}
+}
+
+// client makes a client of the process, with the usual prompt.
+func (p *process) client() *client {
+	return &client{target: p.target, prompt: prompt(promptWords), onToken: func(int, time.Time) {}}
 }
 
 // request sends a small request of the runner's own.
@@ -92,51 +137,29 @@ func (p *process) request(ctx context.Context, method, path, body string) (strin
 	return string(text), err
 }
 
-// stop kills the process and waits for its end.
+// stop kills the process and what it has started, and waits for its end.
 func (p *process) stop() {
-	p.cmd.Process.Kill()
+	p.cmd.Cancel()
 	<-p.exited
+	os.RemoveAll(p.scratch)
 }
 
-// A usage is what a process and its children have used so far.
-type usage struct {
-	cpu    time.Duration // user and system
-	memory int64         // resident now, in bytes
+// said is the end of what the process, which has ended, wrote.
+func (p *process) said() []byte {
+	const most = 2 << 10
+	all := bytes.TrimSpace(p.output.Bytes())
+	return all[max(0, len(all)-most):]
 }
 
-// usage reads /proc, which only Linux has.
-func (p *process) usage() (usage, error) { return usageOf(p.cmd.Process.Pid) }
-
-// usageOf sums over pid and the processes below it.
-func usageOf(pid int) (usage, error) {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
-		return usage{}, err
-	}
-	// The name in parentheses may hold anything; behind it are the fields from the third on.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 22 {
-		return usage{}, fmt.Errorf("%s/stat has too few fields", dir)
-	}
-	number := func(field int) int64 {
-		n, _ := strconv.ParseInt(string(fields[field-3]), 10, 64)
-		return n
-	}
-	u := usage{
-		cpu:    time.Duration(number(14)+number(15)+number(16)+number(17)) * tick,
-		memory: number(24) * int64(os.Getpagesize()),
-	}
-	lists, _ := filepath.Glob(filepath.Join(dir, "task", "*", "children"))
-	for _, list := range lists {
-		children, _ := os.ReadFile(list)
-		for _, child := range bytes.Fields(children) {
-			if n, err := strconv.Atoi(string(child)); err == nil {
-				below, _ := usageOf(n) // it may have ended: then its times are its parent's
-				u.cpu += below.cpu
-				u.memory += below.memory
-			}
+// freeAddresses finds ports of the loopback interface that are free now.
+func freeAddresses(n int) (addresses []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
 		}
+		defer l.Close() // all at the end, or two would be the same
+		addresses = append(addresses, l.Addr().String())
 	}
-	return u, nil
+	return addresses, nil
 }

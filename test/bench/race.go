@@ -28,25 +28,14 @@ const (
 	flatTokens    = 1000
 )
 
-// Ratios are what a contestant cost, as multiples of what the yardstick cost at
-// the same time. A ratio that could not be measured is 0.
-type ratios struct {
-	pacedCPU   float64 // CPU time per token, streams at the pace of an engine
-	unpacedCPU float64 // CPU time per token, streams as fast as they go
-	first      float64 // what the time to the first token is longer than directly
-	token      float64 // what a token is under way longer than directly
-	memory     float64 // per open stream
-}
-
-// inverted are the ratios of the yardstick to the contestant.
-func (r ratios) inverted() ratios {
-	return ratios{
-		pacedCPU:   ratio(1, r.pacedCPU),
-		unpacedCPU: ratio(1, r.unpacedCPU),
-		first:      ratio(1, r.first),
-		token:      ratio(1, r.token),
-		memory:     ratio(1, r.memory),
+// part is a part of the load, for those that could not bear all of it.
+func (p plan) part(share float64) plan {
+	if share > 0 {
+		p.streams = max(2, int(share*float64(p.streams)))
+		p.flat = max(2, int(share*float64(p.flat)))
+		p.requests = max(2, int(share*float64(p.requests)))
 	}
+	return p
 }
 
 // A course is where races are run: one worker for all.
@@ -56,88 +45,122 @@ type course struct {
 	binary string // baton
 	self   string // this program, which is the worker and the floor too
 	worker *process
+	files  uint64 // that a process may have open
 }
 
-// raceInTurn races both, in every other round with their places exchanged, so
-// that who is started and served first is no advantage.
-func (c *course) raceInTurn(ctx context.Context, round int, yardstick, other contestant) (ratios, error) {
-	if round%2 == 0 {
-		return c.race(ctx, yardstick, other)
-	}
-	r, err := c.race(ctx, other, yardstick)
-	return r.inverted(), err
+// wantedFiles is enough for a gateway with 10,000 open streams: each has two
+// connections, and what shares a process's files among several is not fair.
+const wantedFiles = 1 << 16
+
+// A contestant is a program that is raced.
+type contestant struct {
+	command
+	// text says that it asks the worker for text, not for token ids.
+	text bool
+	// share, if not 0, is the part of the load under which it is raced.
+	share float64
+	// mostOpen, if not 0, is how many open streams it is given at most.
+	mostOpen int
+	size     int64 // of its program or of all that is installed for it, in bytes; 0 = not told
+}
+
+// Ratios are what a contestant cost, as multiples of what the yardstick cost at
+// the same time. A ratio that could not be measured is 0.
+type ratios struct {
+	pacedCPU   float64 // CPU time per token, streams at the pace of an engine
+	unpacedCPU float64 // CPU time per token, streams as fast as they go
+	first      float64 // what the time to the first token is longer than directly
+	first99    float64 // the same, of the slowest hundredth
+	token      float64 // what a token is under way longer than directly
+	token99    float64 // the same, of the slowest hundredth
+	memory     float64 // per open stream, paced
+	calls      float64 // system calls that read or write, per paced token
+
+	start time.Duration // of the contestant, from its start to its first answer; no ratio
 }
 
 // race starts both, runs all kinds of load once against both at the same time,
-// and ends them. It fails if an answer was not complete.
-func (c *course) race(ctx context.Context, yardstick, other contestant) (ratios, error) {
-	var both []*process
-	for _, begin := range []contestant{yardstick, other} {
-		p, err := begin(ctx)
+// and ends them. With swapped, the contestant is started and served first. It
+// fails if an answer was not complete.
+func (c *course) race(ctx context.Context, yardstick, other contestant, swapped bool) (ratios, error) {
+	both := make([]*process, 2)
+	order := []int{0, 1}
+	if swapped {
+		order = []int{1, 0}
+	}
+	for _, i := range order {
+		p, err := start(ctx, []contestant{yardstick, other}[i].command)
 		if err != nil {
 			return ratios{}, err
 		}
 		defer p.stop()
-		both = append(both, p)
+		both[i] = p
 	}
 	before, err := c.tokenAnswers(ctx)
 	if err != nil {
 		return ratios{}, err
 	}
-	var r ratios
-	for _, leg := range []func(context.Context, []*process, *ratios) error{c.solo, c.paced, c.unpaced} {
-		if err := leg(ctx, both, &r); err != nil {
-			return ratios{}, err
-		}
-		if err := ctx.Err(); err != nil {
+	r := ratios{start: both[1].started}
+	load := c.plan.part(other.share)
+	for _, leg := range []func(context.Context, plan, []*process, *ratios) error{c.solo, c.paced, c.unpaced} {
+		if err := leg(ctx, load, both, &r); err != nil {
 			return ratios{}, err
 		}
 	}
 	after, err := c.tokenAnswers(ctx)
-	if least := len(both) * (c.plan.requests + c.plan.streams); err == nil && after-before < least {
+	least := load.requests + load.streams
+	if !other.text {
+		least *= 2
+	}
+	if err == nil && after-before < least {
 		err = fmt.Errorf("the worker gave %d answers by its token protocol, fewer than the %d asked for", after-before, least)
 	}
 	return r, err
 }
 
-func (c *course) solo(ctx context.Context, both []*process, r *ratios) error {
+func (c *course) solo(ctx context.Context, load plan, both []*process, r *ratios) error {
 	if err := c.setPace(ctx, pace{Gap: soloGap, Stamp: soloUnit}); err != nil {
 		return err
 	}
-	results, err := oneAtATime([]string{c.worker.address, both[0].address, both[1].address}, c.plan.requests, soloTokens, soloUnit)
+	results, err := oneAtATime(ctx, append([]*process{c.worker}, both...), load.requests, soloTokens, soloUnit)
 	if err != nil {
 		return err
 	}
-	added := func(of func(solo) []time.Duration) float64 {
-		direct := median(of(results[0]))
-		return ratio(float64(median(of(results[2]))-direct), float64(median(of(results[1]))-direct))
+	// The slowest are held against the direct median, too: the slowest direct ones
+	// tell of the machine, and less them there may be nothing left.
+	added := func(q float64, of func(solo) []time.Duration) float64 {
+		direct := quantile(of(results[0]), .5)
+		return ratio(float64(quantile(of(results[2]), q)-direct), float64(quantile(of(results[1]), q)-direct))
 	}
-	r.first = added(func(s solo) []time.Duration { return s.first })
-	r.token = added(func(s solo) []time.Duration { return s.token })
+	first := func(s solo) []time.Duration { return s.first }
+	token := func(s solo) []time.Duration { return s.token }
+	r.first, r.first99 = added(.5, first), added(.99, first)
+	r.token, r.token99 = added(.5, token), added(.99, token)
 	return nil
 }
 
-func (c *course) paced(ctx context.Context, both []*process, r *ratios) error {
+func (c *course) paced(ctx context.Context, load plan, both []*process, r *ratios) error {
 	if err := c.setPace(ctx, pace{Gap: pacedGap}); err != nil {
 		return err
 	}
-	ramp := time.Duration(c.plan.streams) * rampPerStream
-	costs, err := sideBySide(both, func(p *process, edge func()) (crowd, error) {
-		return paced(p.address, c.plan.streams, pacedGap, ramp, c.plan.hold, edge)
+	ramp := time.Duration(load.streams) * rampPerStream
+	costs, err := sideBySide(both, func(p *process, edge func()) (*crowd, error) {
+		return paced(ctx, p, load.streams, pacedGap, ramp, load.hold, edge)
 	})
 	if err == nil {
 		r.pacedCPU = ratio(costs[1].cpuPerToken, costs[0].cpuPerToken)
 		r.memory = ratio(costs[1].memoryPerStream, costs[0].memoryPerStream)
+		r.calls = ratio(costs[1].callsPerToken, costs[0].callsPerToken)
 	}
 	return err
 }
 
-func (c *course) unpaced(ctx context.Context, both []*process, r *ratios) error {
+func (c *course) unpaced(ctx context.Context, load plan, both []*process, r *ratios) error {
 	if err := c.setPace(ctx, pace{}); err != nil {
 		return err
 	}
-	costs, err := sideBySide(both, func(p *process, edge func()) (crowd, error) {
-		return unpaced(p.address, c.plan.flat, flatTokens, c.plan.hold, edge)
+	costs, err := sideBySide(both, func(p *process, edge func()) (*crowd, error) {
+		return unpaced(ctx, p, load.flat, flatTokens, load.hold, edge)
 	})
 	if err == nil {
 		r.unpacedCPU = ratio(costs[1].cpuPerToken, costs[0].cpuPerToken)
@@ -165,11 +188,12 @@ func (c *course) tokenAnswers(ctx context.Context) (int, error) {
 // A cost is what a contestant used in a window.
 type cost struct {
 	cpuPerToken     float64 // in nanoseconds
+	callsPerToken   float64
 	memoryPerStream float64 // in bytes, above what it used when idle
 }
 
 // sideBySide puts the same load on both at the same time.
-func sideBySide(both []*process, load func(p *process, edge func()) (crowd, error)) ([]cost, error) {
+func sideBySide(both []*process, load func(p *process, edge func()) (*crowd, error)) ([]cost, error) {
 	costs, failures := make([]cost, len(both)), make([]error, len(both))
 	var wg sync.WaitGroup
 	for i, p := range both {
@@ -184,7 +208,7 @@ func sideBySide(both []*process, load func(p *process, edge func()) (crowd, erro
 	return costs, nil
 }
 
-func measure(p *process, load func(p *process, edge func()) (crowd, error)) (cost, error) {
+func measure(p *process, load func(p *process, edge func()) (*crowd, error)) (cost, error) {
 	idle, err := p.usage()
 	if err != nil {
 		return cost{}, err
@@ -197,12 +221,14 @@ func measure(p *process, load func(p *process, edge func()) (crowd, error)) (cos
 	if err != nil {
 		return cost{}, err
 	}
-	if result.tokens == 0 {
+	tokens := float64(result.tokens.Load())
+	if tokens == 0 {
 		return cost{}, fmt.Errorf("no token came in the window")
 	}
 	begin, end := edges[0], edges[1]
 	return cost{
-		cpuPerToken:     float64(end.cpu-begin.cpu) / float64(result.tokens),
+		cpuPerToken:     float64(end.cpu-begin.cpu) / tokens,
+		callsPerToken:   float64(end.calls-begin.calls) / tokens,
 		memoryPerStream: float64(end.memory-idle.memory) / float64(result.streams),
 	}, nil
 }

@@ -5,55 +5,119 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
+	"time"
 )
 
-// A row is all rounds of one race.
+// A row is what became of one contestant.
 type row struct {
-	name   string
-	rounds []ratios
+	contestant
+	rounds   []ratios  // to the yardstick
+	openings []opening // one after another, smallest first
+	failed   error     // why it is not measured any more
 }
 
-var columns = []struct {
+// A column of the table of ratios. They are printed below each other, because
+// there are more of them than contestants.
+type column struct {
 	title string
 	of    func(ratios) float64
-}{
-	{"CPU/token paced", func(r ratios) float64 { return r.pacedCPU }},
-	{"CPU/token unpaced", func(r ratios) float64 { return r.unpacedCPU }},
-	{"added to first token", func(r ratios) float64 { return r.first }},
-	{"added to each token", func(r ratios) float64 { return r.token }},
-	{"memory/stream", func(r ratios) float64 { return r.memory }},
+	// ours are the ratios of which the kernel's counts tell only with programs that
+	// read and write as Go's do.
+	ours bool
 }
 
-// printTable prints the median of each ratio and, in parentheses, its range.
+var columns = []column{
+	{title: "CPU/token paced", of: func(r ratios) float64 { return r.pacedCPU }},
+	{title: "CPU/token unpaced", of: func(r ratios) float64 { return r.unpacedCPU }},
+	{title: "tokens/s and core", of: func(r ratios) float64 { return ratio(1, r.unpacedCPU) }},
+	{title: "added to first token, p50", of: func(r ratios) float64 { return r.first }},
+	{title: "added to first token, p99", of: func(r ratios) float64 { return r.first99 }},
+	{title: "added to each token, p50", of: func(r ratios) float64 { return r.token }},
+	{title: "added to each token, p99", of: func(r ratios) float64 { return r.token99 }},
+	{title: "memory/stream paced", of: func(r ratios) float64 { return r.memory }},
+	{title: "reads+writes/token", of: func(r ratios) float64 { return r.calls }, ours: true},
+}
+
+// perTable is how many contestants fit beside each other into a terminal.
+const perTable = 4
+
+// printTable prints the median of each ratio and, in parentheses, its range, and
+// below them what is no ratio. What open streams cost is printed as multiples of
+// what they cost at the first row's contestant.
 func printTable(w io.Writer, rows []row) error {
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprint(t, "race")
-	for _, c := range columns {
-		fmt.Fprint(t, "\t", c.title)
+	if len(rows) == 0 {
+		return nil
 	}
-	fmt.Fprintln(t)
-	for _, r := range rows {
-		fmt.Fprint(t, r.name)
-		for _, c := range columns {
-			fmt.Fprint(t, "\t", summary(r.rounds, c.of))
+	yardstick := rows[0].openings
+	for group := range slices.Chunk(rows, perTable) {
+		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+		line := func(title string, cell func(r row) string) {
+			fmt.Fprint(t, title)
+			for _, r := range group {
+				fmt.Fprint(t, "\t", cell(r))
+			}
+			fmt.Fprintln(t)
 		}
+		line("", func(r row) string { return r.name })
+		for _, c := range columns {
+			line(c.title, func(r row) string {
+				if c.ours && r.text {
+					return nothing
+				}
+				return summary(r.values(c.of), "%.2f")
+			})
+		}
+		for i, y := range yardstick {
+			line(fmt.Sprintf("memory/stream, %d open", y.streams), func(r row) string {
+				if i >= len(r.openings) {
+					return nothing
+				}
+				return summary([]float64{ratio(r.openings[i].memoryPerStream, y.memoryPerStream)}, "%.2f")
+			})
+		}
+		milliseconds := func(r ratios) float64 { return float64(r.start) / float64(time.Millisecond) }
+		line("start-up, ms", func(r row) string { return summary(r.values(milliseconds), "%.0f") })
+		line("size, MB", func(r row) string { return summary([]float64{float64(r.size) / 1e6}, "%.1f") })
 		fmt.Fprintln(t)
+		if err := t.Flush(); err != nil {
+			return err
+		}
 	}
-	return t.Flush()
+	return nil
 }
 
-func summary(rounds []ratios, of func(ratios) float64) string {
-	var values []float64
-	for _, r := range rounds {
-		if v := of(r); v > 0 {
-			values = append(values, v)
-		}
+// values are what was measured of one ratio, without what could not be.
+func (r row) values(of func(ratios) float64) (values []float64) {
+	for _, round := range r.rounds {
+		values = append(values, of(round))
 	}
+	return values
+}
+
+const nothing = "–"
+
+// summary leaves out what is 0, which was not measured.
+func summary(values []float64, format string) string {
+	values = slices.DeleteFunc(values, func(v float64) bool { return v <= 0 })
 	switch len(values) {
 	case 0:
-		return "–"
+		return nothing
 	case 1:
-		return fmt.Sprintf("%.2f", values[0])
+		return fmt.Sprintf(format, values[0])
 	}
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", median(values), slices.Min(values), slices.Max(values))
+	return fmt.Sprintf(format+" ("+format+"–"+format+")", median(values), slices.Min(values), slices.Max(values))
+}
+
+// printOpenings prints what open streams cost at the last row's contestant, as
+// multiples of what they cost at the first one's, and in kilobytes.
+func printOpenings(w io.Writer, rows []row) error {
+	yardstick, it := rows[0], rows[len(rows)-1]
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(t, "open streams\tmemory/stream\t%s\t%s\tCPU/token\n", yardstick.name, it.name)
+	for i, y := range yardstick.openings {
+		o := it.openings[i]
+		fmt.Fprintf(t, "%d\t%.2f\t%.1f kB\t%.1f kB\t%.2f\n", o.streams, ratio(o.memoryPerStream, y.memoryPerStream),
+			y.memoryPerStream/1000, o.memoryPerStream/1000, ratio(o.cpuPerToken, y.cpuPerToken))
+	}
+	return t.Flush()
 }

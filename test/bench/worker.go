@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,11 +35,13 @@ func newWorker() *worker {
 	return w
 }
 
-func runWorker(address string) error {
+// runWorker serves until ctx ends.
+func runWorker(ctx context.Context, address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
+	context.AfterFunc(ctx, func() { l.Close() })
 	return newWorker().serveAll(l)
 }
 
@@ -62,6 +65,9 @@ func (w *worker) serve(c net.Conn) {
 		if err != nil {
 			return
 		}
+		if req.Header.Get("Expect") == "100-continue" {
+			io.WriteString(c, "HTTP/1.1 100 Continue\r\n\r\n")
+		}
 		body, err := io.ReadAll(io.LimitReader(req.Body, 16<<20))
 		if err != nil || w.handle(c, req, body) != nil || req.Close {
 			return
@@ -76,8 +82,14 @@ func (w *worker) handle(c net.Conn, req *http.Request, body []byte) error {
 		return w.answer(c, completionFrames(body), body)
 	case "/v1/chat/completions":
 		return w.answer(c, chatFrames(), body)
-	case "/health":
+	case "/health", "/health_generate":
 		return respond(c, 200, "")
+	case "/version":
+		return respond(c, 200, `{"version":"0.30.1"}`)
+	case "/get_model_info", "/model_info": // what SGLang's routers ask for
+		return respond(c, 200, fmt.Sprintf(`{"model_path":%q,"tokenizer_path":"","served_model_name":%[1]q,"is_generation":true}`, modelName))
+	case "/get_server_info", "/server_info":
+		return respond(c, 200, fmt.Sprintf(`{"model_path":%q,"served_model_name":%[1]q,"version":"1","max_total_num_tokens":1000000,"dp_size":1,"tp_size":1,"internal_states":[{}]}`, modelName))
 	case "/v1/models":
 		return respond(c, 200, fmt.Sprintf(`{"object":"list","data":[{"id":%q,"object":"model","root":%[1]q,"max_model_len":%d}]}`, modelName, contextLength))
 	case "/pace":
@@ -182,10 +194,14 @@ func (f *frames) appendChunk(buf []byte, frame frame, number int) []byte {
 	return append(buf, "\r\n"...)
 }
 
+// maxTokens finds how many tokens a request asks for, by either name.
 func maxTokens(body []byte) int {
-	_, after, _ := bytes.Cut(body, []byte(`"max_tokens":`))
+	_, after, ok := bytes.Cut(body, []byte(`"max_tokens":`))
+	if !ok {
+		_, after, _ = bytes.Cut(body, []byte(`"max_completion_tokens":`))
+	}
 	n := 0
-	for _, c := range after {
+	for _, c := range bytes.TrimLeft(after, " ") {
 		if c < '0' || c > '9' {
 			break
 		}
