@@ -23,15 +23,18 @@ type elements struct {
 	some    bool // the call has parameters
 }
 
+// elementsSpec is how a family spells them. White space between markers is layout.
 type elementsSpec struct {
-	function    string // opens a function; "" if the name follows the outer marker
-	nameEnds    []string
+	function    string   // opens a function; "" if the name follows the outer marker
+	nameEnds    []string // the first is the proper one, the others begin or end something else
 	functionEnd string
 	parameter   string // opens a parameter
 	keyEnd      string
 	valueStart  string   // what opens the value, if the key's end does not
 	valueEnds   []string // the first is the proper one, then those of models that forget it: a parameter, the function's end
 	close       string   // closes the outer marker
+	layout      []string // what else stands between functions and says nothing
+	attributes  bool     // the key says itself whether the value is a string: string="true"
 	trim        bool     // one newline at each end of a value is layout
 	loose       bool     // see parameter.appendValue
 }
@@ -61,8 +64,6 @@ func (spec *elementsSpec) inner(*Parser) machine {
 	return &elements{spec: spec, state: inFunctionName}
 }
 
-func (e *elements) finish(*Parser) {}
-
 func (e *elements) next(p *Parser, c byte) verdict {
 	switch e.state {
 	case inFunctionName:
@@ -83,11 +84,11 @@ func (e *elements) next(p *Parser, c byte) verdict {
 		}
 		switch e.state {
 		case outside:
-			e.want.markers = []string{e.spec.close, e.spec.function}
+			e.want.markers = append(append(e.want.markers[:0], e.spec.close, e.spec.function), e.spec.layout...)
 		case inFunction:
-			e.want.markers = []string{e.spec.functionEnd, e.spec.parameter}
+			e.want.markers = append(e.want.markers[:0], e.spec.functionEnd, e.spec.parameter)
 		case wantParameterValue:
-			e.want.markers = []string{e.spec.valueStart}
+			e.want.markers = append(e.want.markers[:0], e.spec.valueStart)
 		}
 	}
 	at, possible := e.want.next(c)
@@ -103,11 +104,14 @@ func (e *elements) next(p *Parser, c byte) verdict {
 func (e *elements) marker(p *Parser, at int) verdict {
 	switch {
 	case e.state == outside && at == 0:
-		if p.after {
-			return done
+		if !p.after {
+			return fail // the marker closes nothing
 		}
-		p.machine = nil // the marker closes nothing: all is text
-		p.release()
+		return done
+	case e.state == outside && at > 1: // layout
+		if p.after {
+			p.drop()
+		}
 	case e.state == outside:
 		p.after = false
 		e.buf, e.state = e.buf[:0], inFunctionName
@@ -127,11 +131,11 @@ func (e *elements) readName(p *Parser, c byte) verdict {
 		if !endsWith(e.buf, end) {
 			continue
 		}
-		e.name = strings.TrimSpace(string(e.buf[:len(e.buf)-len(end)]))
+		e.name = unquote(e.buf[:len(e.buf)-len(end)])
 		if e.name == "" {
 			continue
 		}
-		if !Callable(e.name) {
+		if !p.callable(e.name, false) {
 			return fail
 		}
 		e.begun, e.some, e.state = false, false, inFunction
@@ -205,20 +209,41 @@ func (e *elements) readKey(p *Parser, c byte) verdict {
 		}
 		return more
 	}
-	key := strings.Trim(strings.TrimSpace(string(e.buf[:len(e.buf)-len(e.spec.keyEnd)])), `"'`)
-	p.scratch = p.scratch[:0]
-	if e.some {
-		p.scratch = append(p.scratch, ", "...)
+	key, attributes := string(e.buf[:len(e.buf)-len(e.spec.keyEnd)]), ""
+	if e.spec.attributes {
+		key, attributes, _ = strings.Cut(key, "string=")
 	}
+	key = unquote([]byte(key))
+	p.scratch = appendQuoted(e.separator(p), []byte(key))
+	p.argue(append(p.scratch, ": "...))
 	e.some = true
-	p.argue(append(appendQuoted(p.scratch, []byte(key)), ": "...))
 	e.param = e.types[key]
+	switch unquote([]byte(attributes)) {
+	case "true":
+		e.param = parameter{kind: "string"}
+	case "false":
+		e.param = parameter{kind: "json"}
+	}
 	if e.spec.valueStart != "" {
 		e.state = wantParameterValue
 		return more
 	}
 	e.openValue()
 	return more
+}
+
+// separator begins p.scratch with what stands before a key.
+func (e *elements) separator(p *Parser) []byte {
+	p.scratch = p.scratch[:0]
+	if e.some {
+		p.scratch = append(p.scratch, ", "...)
+	}
+	return p.scratch
+}
+
+// unquote returns a name without the white space and the quotes around it.
+func unquote(text []byte) string {
+	return strings.Trim(strings.TrimSpace(string(text)), `"'`)
 }
 
 func (e *elements) openValue() {
@@ -232,6 +257,11 @@ func (e *elements) openValue() {
 
 func (e *elements) readValue(p *Parser, c byte) verdict {
 	p.scratch = p.scratch[:0]
+	if len(e.buf) == 0 && c != '<' && c != '\n' { // which no value's end begins with
+		e.take(p, c)
+		p.argue(p.scratch)
+		return more
+	}
 	e.buf = append(e.buf, c)
 	for len(e.buf) > 0 {
 		begins := false
@@ -288,9 +318,7 @@ func (e *elements) add(p *Parser, c byte) {
 func (e *elements) flow(p *Parser) {
 	e.flows = true
 	p.scratch = append(p.scratch, '"')
-	for _, c := range e.value {
-		p.scratch = appendEscaped(p.scratch, c)
-	}
+	p.scratch = appendAllEscaped(p.scratch, e.value)
 }
 
 func (e *elements) closeValue(p *Parser, end int) verdict {
@@ -308,6 +336,31 @@ func (e *elements) closeValue(p *Parser, end int) verdict {
 		return e.closeFunction(p)
 	}
 	return more
+}
+
+// finish gives out as much of an argument as was read.
+func (e *elements) finish(p *Parser) {
+	if !p.open {
+		return
+	}
+	switch e.state {
+	case inParameterName:
+		p.scratch = append(e.separator(p), '"')
+		p.scratch = appendAllEscaped(p.scratch, []byte(strings.TrimLeft(string(e.buf), ` "'`)))
+		p.argue(p.scratch)
+	case inParameterValue:
+		p.scratch = p.scratch[:0]
+		for _, c := range e.buf {
+			e.take(p, c)
+		}
+		if e.newline {
+			e.add(p, '\n')
+		}
+		if !e.flows {
+			p.scratch = e.param.appendCut(p.scratch, e.value)
+		}
+		p.argue(p.scratch)
+	}
 }
 
 var qwenSpec = &elementsSpec{
@@ -331,4 +384,50 @@ var glmSpec = &elementsSpec{
 	valueEnds:   []string{"</arg_value>"},
 	close:       "</tool_call>",
 	loose:       true,
+}
+
+// seedSpec is Qwen's in other brackets.
+var seedSpec = &elementsSpec{
+	function:    qwenSpec.function,
+	nameEnds:    qwenSpec.nameEnds,
+	functionEnd: qwenSpec.functionEnd,
+	parameter:   qwenSpec.parameter,
+	keyEnd:      qwenSpec.keyEnd,
+	valueEnds:   qwenSpec.valueEnds,
+	close:       "</seed:tool_call>",
+	trim:        true,
+}
+
+var minimaxSpec = &elementsSpec{
+	function:    "<invoke name=",
+	nameEnds:    []string{">"},
+	functionEnd: "</invoke>",
+	parameter:   "<parameter name=",
+	keyEnd:      ">",
+	valueEnds:   []string{"</parameter>", "\n<parameter name=", "\n</invoke>"},
+	close:       "</minimax:tool_call>",
+}
+
+func dsmlSpec(close string) *elementsSpec {
+	return &elementsSpec{
+		function:    "<｜DSML｜invoke name=",
+		nameEnds:    []string{">"},
+		functionEnd: "</｜DSML｜invoke>",
+		parameter:   "<｜DSML｜parameter name=",
+		keyEnd:      ">",
+		valueEnds:   []string{"</｜DSML｜parameter>"},
+		close:       close,
+		attributes:  true,
+	}
+}
+
+var stepSpec = &elementsSpec{
+	function:    "<steptml:invoke name=",
+	nameEnds:    []string{">"},
+	functionEnd: "</steptml:invoke>",
+	parameter:   "<steptml:parameter name=",
+	keyEnd:      ">",
+	valueEnds:   []string{"</steptml:parameter>"},
+	close:       "<｜tool_calls_end｜>",
+	layout:      []string{"<｜tool_call_begin｜>", "<｜tool_call_end｜>", "<｜tool_sep｜>", "function"},
 }

@@ -1,6 +1,9 @@
 package parser
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Format is one way in which a family of models writes calls or reasoning.
 type Format struct {
@@ -16,8 +19,9 @@ type Format struct {
 	// no text for clients.
 	Markers []string
 
-	// detect reports whether a chat template teaches this format; nil if none does.
-	detect func(template string) bool
+	// A chat template that has all texts of taught and none of unlike teaches the
+	// format; one without taught is never detected.
+	taught, unlike []string
 
 	triggers []trigger // of calls
 
@@ -25,6 +29,8 @@ type Format struct {
 	// unopened: the model reasons from its first byte on, unless the prompt says
 	// that it does not.
 	unopened bool
+	// wrap are the markers around the content that follows the reasoning, if there are any.
+	wrap [2]string
 
 	harmony bool
 }
@@ -51,6 +57,11 @@ func (f *Format) thinks(promptTail, prefill string) bool {
 	return f.unopened
 }
 
+// justOpened reports whether text ends with the beginning of reasoning.
+func (f *Format) justOpened(text string) bool {
+	return slices.ContainsFunc(f.opens, func(marker string) bool { return strings.HasSuffix(text, marker) })
+}
+
 func lastOf(text string, markers []string) int {
 	last := -1
 	for _, marker := range markers {
@@ -60,6 +71,10 @@ func lastOf(text string, markers []string) int {
 }
 
 func (f *Format) speaksHarmony() bool { return f != nil && f.harmony }
+
+// ReasoningMarkers returns what opens and what closes the reasoning, where that is all
+// that does; nothing for formats of another build.
+func (f *Format) ReasoningMarkers() (opens, closes []string) { return f.opens, f.closes }
 
 // ToolByName returns the format of calls with that name or alias, nil if there is none.
 func ToolByName(name string) *Format { return byName(toolFormats, name) }
@@ -84,11 +99,21 @@ func DetectReasoning(template string) *Format { return detect(reasoningFormats, 
 
 func detect(formats []*Format, template string) *Format {
 	for _, f := range formats {
-		if f.detect != nil && f.detect(template) {
+		if f.taughtBy(template) {
 			return f
 		}
 	}
 	return nil
+}
+
+func (f *Format) taughtBy(template string) bool {
+	in := func(text string) bool { return strings.Contains(template, text) }
+	for _, text := range f.taught {
+		if !in(text) {
+			return false
+		}
+	}
+	return len(f.taught) > 0 && !slices.ContainsFunc(f.unlike, in)
 }
 
 func byName(formats []*Format, name string) *Format {
@@ -103,16 +128,4 @@ func byName(formats []*Format, name string) *Format {
 		}
 	}
 	return nil
-}
-
-// says returns a test of a template for texts that all must be there.
-func says(texts ...string) func(string) bool {
-	return func(template string) bool {
-		for _, text := range texts {
-			if !strings.Contains(template, text) {
-				return false
-			}
-		}
-		return true
-	}
 }

@@ -1,123 +1,259 @@
 package parser
 
-import "strings"
-
-func list(marker string, ends ...string) trigger {
-	return trigger{marker: marker, opens: func(*Parser) machine { return &objects{ends: ends} }}
-}
-
-// bare are the beginnings of calls without marker: the whole answer must be calls.
-func bareObjects(semicolons bool) func(*Parser) machine {
-	return func(p *Parser) machine {
-		o := &objects{semicolons: semicolons, strict: true}
-		o.open(p, p.held[0])
-		return o
-	}
-}
-
-func bareCalls(*Parser) machine { return &pythonCalls{strict: true, state: wantName} }
-
+// The formats of calls, in the order in which a template is asked for them: a
+// format of which another is a part stands behind that. Each names the template
+// that teaches it; testdata has an example of each, with its source.
 var toolFormats = []*Format{
 	{
+		// openai/gpt-oss-120b: <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{...}<|call|>
 		Name:     "openai",
 		Aliases:  []string{"harmony", "gpt_oss", "gptoss", "gpt-oss"},
 		Families: "gpt-oss",
-		Markers:  []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>", "<|return|>"},
-		detect:   says("<|channel|>", "<|start|>"),
+		Markers:  harmonyMarkers,
+		taught:   []string{"<|channel|>", "<|start|>"},
 		harmony:  true,
 	},
 	{
+		// moonshotai/Kimi-K2-Instruct: <|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{...}<|tool_call_end|>
 		Name:     "kimi_k2",
-		Families: "Kimi K2, K2 Thinking",
+		Families: "Kimi K2, K2 Thinking, K2.5",
 		Markers: []string{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
 			"<|tool_call_argument_begin|>", "<|tool_call_end|>"},
-		detect: func(template string) bool {
-			return strings.Contains(template, "<|tool_calls_section_begin|>") || says("tool_declare", "<|im_middle|>")(template)
-		},
+		taught: []string{"<|tool_calls_section_begin|>"},
 		triggers: []trigger{
 			{marker: "<|tool_calls_section_begin|>", opens: kimiSpec.section},
 			{marker: "<|tool_call_section_begin|>", opens: kimiSpec.section},
 			{marker: "<|tool_call_begin|>", opens: kimiSpec.call},
 		},
 	},
-	deepseek("deepseek_v31", "DeepSeek V3.1", []string{"deepseek_v3_1"}, func(template string) bool {
-		return strings.Contains(template, "<｜tool▁sep｜>") && !strings.Contains(template, "```json")
-	}),
-	deepseek("deepseek_v3", "DeepSeek V3, R1", nil, says("<｜tool▁sep｜>")),
 	{
+		// deepseek-ai/DeepSeek-V3.2: <｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">...
+		Name:     "deepseek_v32",
+		Aliases:  []string{"deepseek_v3_2", "deepseek_v4", "deepseek-v4", "deepseekv4"},
+		Families: "DeepSeek V3.2, V4",
+		Markers:  []string{"｜DSML｜"},
+		taught:   []string{"｜DSML｜"},
+		triggers: []trigger{
+			{marker: "<｜DSML｜function_calls>", opens: dsmlSpec("</｜DSML｜function_calls>").outer},
+			{marker: "<｜DSML｜tool_calls>", opens: dsmlSpec("</｜DSML｜tool_calls>").outer},
+		},
+	},
+	{
+		// deepseek-ai/DeepSeek-V3.1: <｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...}<｜tool▁call▁end｜>
+		Name:     "deepseek_v31",
+		Aliases:  []string{"deepseek_v3_1"},
+		Families: "DeepSeek V3.1",
+		Markers:  deepseekMarkers,
+		taught:   []string{"<｜tool▁sep｜>"},
+		unlike:   []string{"```json"},
+		triggers: deepseekTriggers,
+	},
+	{
+		// deepseek-ai/DeepSeek-V3: <｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME, and the arguments as a code block
+		Name:     "deepseek_v3",
+		Families: "DeepSeek V3, R1",
+		Markers:  deepseekMarkers,
+		taught:   []string{"<｜tool▁sep｜>"},
+		triggers: deepseekTriggers,
+	},
+	{
+		// stepfun-ai/step3: <｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="NAME">...
+		Name:     "step3",
+		Families: "Step 3",
+		Markers: []string{"<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", "<｜tool_call_begin｜>", "<｜tool_call_end｜>",
+			"<｜tool_sep｜>"},
+		taught:   []string{"steptml:"},
+		triggers: []trigger{{marker: "<｜tool_calls_begin｜>", opens: stepSpec.outer}},
+	},
+	{
+		// zai-org/GLM-4.5: <tool_call>NAME, then lines of <arg_key>KEY</arg_key> and <arg_value>VALUE</arg_value>
 		Name:     "glm45",
 		Aliases:  []string{"glm47"},
-		Families: "GLM 4.5, 4.6, 4.7",
+		Families: "GLM 4.5, 4.6, 4.7, 5",
 		Markers:  []string{"<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"},
-		detect:   says("<arg_key>", "<arg_value>"),
+		taught:   []string{"<tool_call>", "<arg_key>", "<arg_value>"},
 		triggers: []trigger{{marker: "<tool_call>", opens: glmSpec.outer}},
 	},
 	{
+		// MiniMaxAI/MiniMax-M2: <minimax:tool_call><invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>
+		Name:     "minimax_m2",
+		Families: "MiniMax M2",
+		Markers:  []string{"<minimax:tool_call>", "</minimax:tool_call>"},
+		taught:   []string{"<minimax:tool_call>", `<invoke name="`},
+		triggers: []trigger{{marker: "<minimax:tool_call>", opens: minimaxSpec.outer}},
+	},
+	{
+		// ByteDance-Seed/Seed-OSS-36B-Instruct: the elements of qwen3_coder in <seed:tool_call>
+		Name:     "seed_oss",
+		Families: "Seed OSS",
+		Markers:  []string{"<seed:tool_call>", "</seed:tool_call>"},
+		taught:   []string{"seed:tool_call"},
+		triggers: []trigger{{marker: "<seed:tool_call>", opens: seedSpec.outer}},
+	},
+	{
+		// Qwen/Qwen3-Coder-30B-A3B-Instruct: <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>
 		Name:     "qwen3_coder",
-		Aliases:  []string{"qwen3_xml", "nemotron_nano", "mimo"},
-		Families: "Qwen3-Coder, Qwen 3.5, Nemotron 3",
+		Aliases:  []string{"qwen3_xml", "nemotron_nano", "mimo", "step3p5"},
+		Families: "Qwen3-Coder, Qwen 3.5, Nemotron 3, Step 3.5",
 		Markers:  []string{"<tool_call>", "</tool_call>"},
-		detect:   says("<function=", "<parameter="),
+		taught:   []string{"<tool_call>", "<function=", "<parameter="},
 		triggers: []trigger{
 			{marker: "<tool_call>", opens: qwenSpec.outer},
 			{marker: "<function=", opens: qwenSpec.inner},
 		},
 	},
 	{
+		// mistralai/Mistral-Nemo-Instruct-2407: [TOOL_CALLS][{...}]; Mistral-Small-3.2: [TOOL_CALLS]NAME[CALL_ID]ID[ARGS]{...};
+		// Ministral-3: [TOOL_CALLS]NAME[ARGS]{...}
 		Name:     "mistral",
 		Families: "Mistral, Ministral, Magistral, Devstral",
 		Markers:  []string{"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"},
-		detect:   says("[TOOL_CALLS]"),
+		taught:   []string{"[TOOL_CALLS]"},
 		triggers: []trigger{{marker: "[TOOL_CALLS]", opens: func(*Parser) machine { return mistral{} }}},
 	},
 	{
+		// microsoft/Phi-4-mini-instruct with the template of vLLM's examples: functools[{...}]
 		Name:     "phi4_mini_json",
 		Aliases:  []string{"phi4"},
 		Families: "Phi-4-mini",
 		Markers:  []string{"<|tool_call|>", "<|/tool_call|>"},
-		detect:   says("functools["),
+		taught:   []string{"functools["},
 		triggers: []trigger{list("functools"), list("<|tool_call|>", "<|/tool_call|>")},
 	},
 	{
+		// ibm-granite/granite-3.3-2b-instruct: <|tool_call|>[{...}]
 		Name:     "granite",
 		Families: "Granite 3",
 		Markers:  []string{"<|tool_call|>", "<tool_call>"},
-		detect:   says("<|start_of_role|>", "<|tool_call|>"),
+		taught:   []string{"<|start_of_role|>", "<|tool_call|>"},
 		triggers: []trigger{list("<|tool_call|>"), list("<tool_call>", "</tool_call>")},
 	},
 	{
-		Name:     "hermes",
-		Aliases:  []string{"qwen25", "granite4"},
-		Families: "Hermes 2 Pro and 3, Qwen 2.5, Qwen 3, QwQ, Granite 4",
-		Markers:  []string{"<tool_call>", "</tool_call>"},
-		detect:   says("<tool_call>"),
-		triggers: []trigger{list("<tool_call>", "</tool_call>")},
+		// ibm-granite/granite-20b-functioncalling: <function_call> {...}, one for each call
+		Name:     "granite-20b-fc",
+		Families: "Granite 20B Function Calling",
+		Markers:  []string{"<function_call>"},
+		taught:   []string{"<function_call>"},
+		unlike:   []string{"</function_call>"},
+		triggers: []trigger{list("<function_call>")},
 	},
 	{
-		Name:     "llama4_pythonic",
-		Families: "Llama 4",
-		Markers:  []string{"<|python_start|>", "<|python_end|>"},
-		detect:   says("<|header_start|>", "func_name1("),
+		// ai21labs/AI21-Jamba-1.5-Mini: <tool_calls>[{...}]</tool_calls>
+		Name:     "jamba",
+		Families: "Jamba 1.5, 1.6",
+		Markers:  []string{"<tool_calls>", "</tool_calls>"},
+		taught:   []string{"<tool_calls>", "<|bom|>"},
+		triggers: []trigger{list("<tool_calls>", "</tool_calls>")},
+	},
+	{
+		// tencent/Hunyuan-A13B-Instruct: <tool_calls>[{...}]</tool_calls>
+		Name:     "hunyuan_a13b",
+		Families: "Hunyuan A13B",
+		Markers:  []string{"<tool_calls>", "</tool_calls>"},
+		taught:   []string{"<tool_calls>"},
+		unlike:   []string{"tool_sep"},
+		triggers: []trigger{list("<tool_calls>", "</tool_calls>")},
+	},
+	{
+		// internlm/internlm2_5-7b-chat: <|action_start|><|plugin|>{...}<|action_end|>
+		Name:     "internlm",
+		Families: "InternLM 2.5",
+		Markers:  []string{"<|action_start|>", "<|plugin|>", "<|action_end|>"},
+		taught:   []string{"<|plugin|>"},
 		triggers: []trigger{
-			{marker: "[", first: true, opens: bareCalls},
-			{marker: "<|python_start|>", opens: func(*Parser) machine { return &pythonCalls{ends: []string{"<|python_end|>"}} }},
+			list("<|action_start|><|plugin|>", "<|action_end|>"),
+			list("<|action_start|> <|plugin|>", "<|action_end|>"),
 		},
 	},
 	{
+		// nvidia/Llama-3_3-Nemotron-Super-49B-v1_5, nvidia/NVIDIA-Nemotron-Nano-9B-v2: <TOOLCALL>[{...}]</TOOLCALL>
+		Name:     "nemotron",
+		Aliases:  []string{"nemotron_deci", "nemotron_json", "nemotron_nano_v2"},
+		Families: "Llama Nemotron, Nemotron Nano 2",
+		Markers:  []string{"<TOOLCALL>", "</TOOLCALL>"},
+		taught:   []string{"<TOOLCALL>"},
+		triggers: []trigger{list("<TOOLCALL>", "</TOOLCALL>")},
+	},
+	{
+		// meituan-longcat/LongCat-Flash-Chat: <longcat_tool_call>{...}</longcat_tool_call>
+		Name:     "longcat",
+		Families: "LongCat Flash",
+		Markers:  []string{"<longcat_tool_call>", "</longcat_tool_call>"},
+		taught:   []string{"<longcat_tool_call>"},
+		triggers: []trigger{list("<longcat_tool_call>", "</longcat_tool_call>")},
+	},
+	{
+		// allenai/Olmo-3-7B-Instruct: <function_calls>, Python calls, one a line, </function_calls>
+		Name:     "olmo3",
+		Families: "Olmo 3",
+		Markers:  []string{"<function_calls>", "</function_calls>"},
+		taught:   []string{"<function_calls>"},
+		triggers: []trigger{{marker: "<function_calls>", opens: func(*Parser) machine {
+			return &pythonCalls{ends: []string{"</function_calls>"}, lines: true, state: wantName}
+		}}},
+	},
+	{
+		// LiquidAI/LFM2-8B-A1B: <|tool_call_start|>[NAME(KEY="VALUE")]<|tool_call_end|>
+		Name:     "lfm2",
+		Families: "LFM 2",
+		Markers:  []string{"<|tool_call_start|>", "<|tool_call_end|>"},
+		taught:   []string{"<|tool_call_start|>"},
+		triggers: []trigger{pythonList("<|tool_call_start|>", "<|tool_call_end|>")},
+	},
+	{
+		// baidu/ERNIE-4.5-21B-A3B-Thinking: <tool_call>{...}</tool_call>
+		Name:     "ernie45",
+		Families: "ERNIE 4.5",
+		Markers:  []string{"<tool_call>", "</tool_call>"},
+		taught:   []string{"<tool_call>", "<response>"},
+		triggers: []trigger{list("<tool_call>", "</tool_call>")},
+	},
+	{
+		// NousResearch/Hermes-2-Pro-Llama-3-8B, Qwen/Qwen2.5-7B-Instruct: <tool_call>{"name": ..., "arguments": {...}}</tool_call>
+		Name:     "hermes",
+		Aliases:  []string{"qwen25", "qwen3_json", "granite4"},
+		Families: "Hermes 2 Pro and 3, Qwen 2.5, Qwen 3, QwQ, Granite 4",
+		Markers:  []string{"<tool_call>", "</tool_call>"},
+		taught:   []string{"<tool_call>"},
+		triggers: []trigger{list("<tool_call>", "</tool_call>")},
+	},
+	{
+		// meta-llama/Llama-4-Scout-17B-16E-Instruct with the pythonic template of vLLM's examples
+		Name:     "llama4_pythonic",
+		Families: "Llama 4",
+		Markers:  []string{"<|python_start|>", "<|python_end|>"},
+		taught:   []string{"<|header_start|>", "func_name1("},
+		triggers: []trigger{
+			{marker: "[", first: true, opens: bareCalls},
+			pythonList("<|python_start|>", "<|python_end|>"),
+		},
+	},
+	{
+		// meta-llama/Llama-3.2-3B-Instruct and Team-ACE/ToolACE-8B with templates of vLLM's examples: [NAME(KEY="VALUE")]
 		Name:     "pythonic",
 		Families: "Llama 3.2, ToolACE",
-		detect:   says("func_name1("),
+		taught:   []string{"func_name1("},
 		triggers: []trigger{{marker: "[", first: true, opens: bareCalls}},
 	},
 	{
+		// Salesforce/Llama-xLAM-2-8b-fc-r: [{"name": ..., "arguments": {...}}]
+		Name:     "xlam",
+		Families: "xLAM",
+		Markers:  []string{"<tool_call>", "</tool_call>", "[TOOL_CALLS]"},
+		taught:   []string{"tool_call_name", "arguments"},
+		triggers: []trigger{
+			{marker: "[", first: true, opens: bareObjects(false)},
+			list("[TOOL_CALLS]"), list("<tool_call>", "</tool_call>"),
+			{marker: "```json\n", opens: func(*Parser) machine { return &objects{ends: []string{"```"}, strict: true} }},
+		},
+	},
+	{
+		// meta-llama/Llama-3.1-8B-Instruct: {"name": ..., "parameters": {...}}
 		Name:     "llama3_json",
 		Aliases:  []string{"llama4_json"},
 		Families: "Llama 3.1, 3.2, 3.3",
 		Markers:  []string{"<|python_tag|>"},
-		detect: func(template string) bool {
-			return strings.Contains(template, "<|python_tag|>") ||
-				says(`"parameters": dictionary of argument name and its value`)(template)
-		},
+		taught:   []string{`"parameters": dictionary of argument name and its value`},
 		triggers: []trigger{
 			{marker: "{", first: true, opens: bareObjects(true)},
 			{marker: "<|python_tag|>", opens: func(*Parser) machine { return &objects{semicolons: true} }},
@@ -135,68 +271,34 @@ var toolFormats = []*Format{
 	},
 }
 
-func deepseek(name, families string, aliases []string, detect func(string) bool) *Format {
-	return &Format{
-		Name:     name,
-		Aliases:  aliases,
-		Families: families,
-		Markers: []string{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
-			"<｜tool▁sep｜>"},
-		detect: detect,
-		triggers: []trigger{
-			{marker: "<｜tool▁calls▁begin｜>", opens: deepseekSpec.section},
-			{marker: "<｜tool▁call▁begin｜>", opens: deepseekSpec.call},
-		},
+var (
+	harmonyMarkers = []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>", "<|return|>"}
+
+	deepseekMarkers = []string{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>",
+		"<｜tool▁sep｜>"}
+	deepseekTriggers = []trigger{
+		{marker: "<｜tool▁calls▁begin｜>", opens: deepseekSpec.section},
+		{marker: "<｜tool▁call▁begin｜>", opens: deepseekSpec.call},
+	}
+)
+
+// list is a marker behind which there are JSON objects.
+func list(marker string, ends ...string) trigger {
+	return trigger{marker: marker, opens: func(*Parser) machine { return &objects{ends: ends} }}
+}
+
+// pythonList is a marker behind which there is a list of Python calls.
+func pythonList(marker string, ends ...string) trigger {
+	return trigger{marker: marker, opens: func(*Parser) machine { return &pythonCalls{ends: ends} }}
+}
+
+// bareObjects and bareCalls begin without a marker: the whole answer must be calls.
+func bareObjects(semicolons bool) func(*Parser) machine {
+	return func(p *Parser) machine {
+		o := &objects{semicolons: semicolons, strict: true}
+		o.open(p, p.held[0])
+		return o
 	}
 }
 
-func thinking(name, families string, aliases []string, unopened bool, detect func(string) bool) *Format {
-	return &Format{
-		Name: name, Aliases: aliases, Families: families, detect: detect, unopened: unopened,
-		Markers: []string{"<think>", "</think>"},
-		opens:   []string{"<think>"},
-		closes:  []string{"</think>"},
-	}
-}
-
-var reasoningFormats = []*Format{
-	{
-		Name:     "openai_gptoss",
-		Aliases:  []string{"gpt_oss", "gptoss", "gpt-oss", "openai", "harmony"},
-		Families: "gpt-oss",
-		Markers:  []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>", "<|return|>"},
-		detect:   says("<|channel|>", "<|start|>"),
-		harmony:  true,
-	},
-	{
-		Name:     "mistral",
-		Families: "Magistral, Ministral 3",
-		Markers:  []string{"[THINK]", "[/THINK]"},
-		detect:   says("[THINK]"),
-		opens:    []string{"[THINK]"},
-		closes:   []string{"[/THINK]"},
-	},
-	{
-		Name:     "kimi",
-		Families: "Kimi-VL Thinking",
-		Markers:  []string{"◁think▷", "◁/think▷"},
-		detect:   says("◁think▷"),
-		opens:    []string{"◁think▷"},
-		closes:   []string{"◁/think▷"},
-	},
-	{
-		Name:     "granite",
-		Families: "Granite 3.2, 3.3",
-		detect:   says("Here is my thought process:"),
-		opens:    []string{"Here is my thought process:", "Here's my thought process:"},
-		closes:   []string{"Here is my response:", "Here's my response:"},
-	},
-	thinking("deepseek_r1", "DeepSeek R1 and its distillations", []string{"nemotron_v3"}, true,
-		func(template string) bool {
-			return says("<｜Assistant｜>", "</think>")(template) && !strings.Contains(template, "thinking")
-		}),
-	thinking("step3", "Step 3", nil, true, nil),
-	thinking("qwen3", "Qwen 3, QwQ, GLM 4.5 and later, Kimi K2 Thinking, DeepSeek V3.1, Nemotron",
-		[]string{"basic", "glm45", "glm47", "deepseek_v3", "kimi_k2", "nemotron_deci", "holo2", "mimo"}, false,
-		says("</think>")),
-}
+func bareCalls(*Parser) machine { return &pythonCalls{strict: true, state: wantName} }

@@ -8,14 +8,23 @@ import (
 // harmony reads the messages of gpt-oss. Each has a header, which names a channel
 // and perhaps a recipient, and a body: analysis is reasoning, final is content,
 // commentary is content if it has no recipient, and a call if that is a function.
+// Source: "OpenAI harmony response format", OpenAI Cookbook.
 type harmony struct {
 	state  harmonyState
 	header []byte
 	body   []byte // the end of the body that may be a marker
-	call   bool
-	some   bool // the call's arguments are not empty
-	begun  bool // a message was read; before, text without header is an answer
+	marked bool   // the header has a marker
+	begun  bool   // a message was read
+	call   bool   // the body is a call's arguments
+	some   bool   // which are not empty
 	tools  bool
+	said   [2]bool // of Content and Reasoning, whether there was any
+	join   bool    // the message goes on with what one before it said
+
+	// inner reads the content, where calls are written in it in another format:
+	// a model that is made to call writes JSON into its final message.
+	inner *Parser
+	relay func(Event)
 }
 
 type harmonyState uint8
@@ -34,23 +43,37 @@ const (
 
 var harmonyEnds = []string{"<|end|>", "<|call|>", "<|return|>", harmonyStart, harmonyChannel}
 
-func newHarmony(opt Options) *harmony {
-	h := &harmony{tools: opt.Tool != nil}
-	_, prompted, _ := cutLast(opt.PromptTail, harmonyStart+"assistant")
-	if _, _, bodied := strings.Cut(prompted, harmonyMessage); bodied {
-		h.header = append(h.header, prompted[:strings.Index(prompted, harmonyMessage)]...)
+func newHarmony(p *Parser) *harmony {
+	h := &harmony{tools: p.opt.Tool.speaksHarmony() && p.opt.Named == ""}
+	if !h.tools && (p.opt.Tool != nil || p.opt.Named != "") {
+		inner := p.opt
+		inner.Reasoning, inner.PromptTail, inner.Prefill = nil, "", ""
+		if inner.Tool.speaksHarmony() {
+			inner.Tool = nil
+		}
+		h.inner = New(inner)
+		h.relay = func(e Event) {
+			if e.Kind != Call {
+				p.give(e.Kind, e.Index, e.Text)
+				return
+			}
+			p.flush()
+			p.emit(e)
+			p.calls++
+		}
+	}
+	prompted := p.opt.PromptTail
+	if at := strings.LastIndex(prompted, harmonyStart+"assistant"); at >= 0 {
+		prompted = prompted[at+len(harmonyStart+"assistant"):]
+	} else {
+		prompted = ""
+	}
+	header, _, bodied := strings.Cut(prompted, harmonyMessage)
+	h.header = append(h.header, header...)
+	if bodied {
 		h.state = inBody
-		return h
 	}
-	h.header = append(h.header, prompted...)
 	return h
-}
-
-func cutLast(text, separator string) (before, after string, found bool) {
-	if at := strings.LastIndex(text, separator); at >= 0 {
-		return text[:at], text[at+len(separator):], true
-	}
-	return text, "", false
 }
 
 func (h *harmony) next(p *Parser, c byte) verdict {
@@ -59,10 +82,13 @@ func (h *harmony) next(p *Parser, c byte) verdict {
 	case inHeader:
 		h.readHeader(p, c)
 	case between:
-		if len(h.body) == 0 && space(c) {
+		if space(c) {
+			p.one[0] = c
+			p.say(p.one[:])
 			return more
 		}
-		h.readBody(p, c)
+		h.state = inHeader
+		h.readHeader(p, c)
 	case inBody:
 		if !h.begun {
 			h.openBody(p) // a body that the prompt began
@@ -72,15 +98,17 @@ func (h *harmony) next(p *Parser, c byte) verdict {
 	return more
 }
 
+// finish gives out what is held back. A header that was cut off says nothing.
 func (h *harmony) finish(p *Parser) {
 	p.drop()
-	switch {
-	case h.state == inHeader && !h.begun && !slices.Contains(h.header, '|'):
-		p.say(h.header)
-	case h.state != inHeader && !h.call:
-		p.say(h.body)
-	case h.state == inBody && len(h.body) > 0:
-		p.argue(h.body)
+	if h.state == inHeader && !h.marked && len(h.header) > 0 {
+		h.pass(p, h.header) // an answer that was as short as a header's word
+	} else if h.state != inHeader && len(h.body) > 0 {
+		h.pass(p, h.body)
+	}
+	p.after = false
+	if h.inner != nil {
+		h.inner.Finish(h.relay)
 	}
 }
 
@@ -89,28 +117,39 @@ var headers = []string{harmonyChannel, harmonyMessage, harmonyStart, "<|constrai
 
 func (h *harmony) readHeader(p *Parser, c byte) {
 	h.header = append(h.header, c)
-	if endsWith(h.header, harmonyStart) {
-		h.header = h.header[:0]
+	switch {
+	case c != '>':
+	case endsWith(h.header, harmonyStart):
+		h.header, h.marked = h.header[:0], true
 		return
-	}
-	if endsWith(h.header, harmonyMessage) {
+	case endsWith(h.header, harmonyMessage):
 		h.header = h.header[:len(h.header)-len(harmonyMessage)]
 		h.openBody(p)
 		return
+	case endsWith(h.header, harmonyChannel):
+		h.marked = true
 	}
-	text := string(h.header)
-	if len(text) <= MaxName*2 && slices.ContainsFunc(headers, func(prefix string) bool {
-		return strings.HasPrefix(text, prefix) || strings.HasPrefix(prefix, text)
-	}) {
+	if len(h.header) <= 2*MaxName && beginsHeader(h.header) {
 		return
 	}
 	// This is no header: an answer without any, or text that looked like one.
+	text := string(h.header)
 	h.state, h.begun, h.call = inBody, true, false
-	h.header = h.header[:0]
+	h.header, h.marked = h.header[:0], false
 	p.thinking = false
 	for i := range len(text) {
 		h.readBody(p, text[i])
 	}
+}
+
+func beginsHeader(text []byte) bool {
+	return slices.ContainsFunc(headers, func(prefix string) bool {
+		n := min(len(prefix), len(text))
+		if string(text[:n]) != prefix[:n] {
+			return false
+		}
+		return prefix[0] == '<' || len(text) <= len(prefix) || prefix[n-1] == '=' || text[n] == ' ' || text[n] == '<'
+	})
 }
 
 func (h *harmony) openBody(p *Parser) {
@@ -120,8 +159,7 @@ func (h *harmony) openBody(p *Parser) {
 	if recipient == "" {
 		recipient = recipientIn(head)
 	}
-	h.header = h.header[:0]
-	h.body = h.body[:0]
+	h.header, h.body, h.marked = h.header[:0], h.body[:0], false
 	h.state, h.begun, h.some = inBody, true, false
 	name, isFunction := strings.CutPrefix(recipient, "functions.")
 	_, known := p.known[name]
@@ -135,6 +173,7 @@ func (h *harmony) openBody(p *Parser) {
 	// request does not have belong to its thoughts.
 	p.thinking = strings.HasPrefix(channel, "analysis") || recipient != "" && !isFunction
 	p.thought = p.thought || p.thinking
+	h.join = h.said[p.kind()]
 }
 
 // recipientIn returns what follows "to=" in a part of a header.
@@ -147,6 +186,11 @@ func recipientIn(text string) string {
 }
 
 func (h *harmony) readBody(p *Parser, c byte) {
+	if len(h.body) == 0 && c != '<' {
+		p.one[0] = c
+		h.pass(p, p.one[:])
+		return
+	}
 	h.body = append(h.body, c)
 	for len(h.body) > 0 {
 		begins := false
@@ -169,15 +213,23 @@ func (h *harmony) readBody(p *Parser, c byte) {
 }
 
 func (h *harmony) pass(p *Parser, text []byte) {
-	if h.state == between { // text between messages is an answer
-		h.state, h.call, p.thinking = inBody, false, false
+	if h.state != inBody { // text that is in no message is an answer
+		h.state, h.begun, h.call, p.thinking = inBody, true, false, false
 	}
-	if !h.call {
+	switch {
+	case h.call:
+		h.some = h.some || !space(text[0])
+		p.argue(text)
+	case h.inner != nil && !p.thinking:
+		h.inner.Feed(text, h.relay)
+	default:
+		if h.join { // on a line of its own, as vLLM and Dynamo do
+			p.give(p.kind(), 0, []byte{'\n'})
+			h.join = false
+		}
 		p.say(text)
-		return
+		h.said[p.kind()] = true
 	}
-	h.some = h.some || !space(text[0])
-	p.argue(text)
 }
 
 func (h *harmony) closeBody(p *Parser, marker string) {
@@ -195,8 +247,8 @@ func (h *harmony) closeBody(p *Parser, marker string) {
 	h.state = between
 	switch marker {
 	case harmonyStart:
-		h.state, h.header = inHeader, h.header[:0]
+		h.state, h.header, h.marked = inHeader, h.header[:0], true
 	case harmonyChannel:
-		h.state, h.header = inHeader, append(h.header[:0], marker...)
+		h.state, h.header, h.marked = inHeader, append(h.header[:0], marker...), true
 	}
 }

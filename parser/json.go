@@ -8,7 +8,8 @@ type jsonText struct {
 }
 
 // scan takes a byte, and reports whether the outermost bracket was closed by it, or
-// whether it cannot be JSON, because a marker begins outside of strings.
+// whether it cannot be JSON, because a marker or the end of a code block begins outside of
+// strings.
 func (j *jsonText) scan(c byte) (closed, foreign bool) {
 	switch {
 	case j.escaped:
@@ -23,7 +24,7 @@ func (j *jsonText) scan(c byte) (closed, foreign bool) {
 	case c == '}' || c == ']':
 		j.depth--
 		return j.depth <= 0, false
-	case c == '<':
+	case c == '<' || c == '`':
 		return false, true
 	}
 	return false, false
@@ -35,10 +36,12 @@ const hexDigits = "0123456789abcdef"
 // models write as they are, become the escapes that JSON asks for.
 func (j *jsonText) appendJSON(dst []byte, c byte) []byte {
 	if j.quoted && c < 0x20 {
-		if j.escaped {
-			return dst // of a line that was continued with a backslash, which stays
+		n := len(dst)
+		dst = appendEscaped(dst, c)
+		if j.escaped { // behind a backslash, which is given out already
+			dst = append(dst[:n], dst[n+1:]...)
 		}
-		return appendEscaped(dst, c)
+		return dst
 	}
 	return append(dst, c)
 }
@@ -63,11 +66,15 @@ func appendEscaped(dst []byte, c byte) []byte {
 
 // appendQuoted appends text as a JSON string.
 func appendQuoted(dst []byte, text []byte) []byte {
-	dst = append(dst, '"')
+	dst = appendAllEscaped(append(dst, '"'), text)
+	return append(dst, '"')
+}
+
+func appendAllEscaped(dst []byte, text []byte) []byte {
 	for _, c := range text {
 		dst = appendEscaped(dst, c)
 	}
-	return append(dst, '"')
+	return dst
 }
 
 // flow passes a byte of the open call's arguments on. It closes the call at the

@@ -8,12 +8,11 @@ import "strings"
 type named struct {
 	spec *namedSpec
 
-	state  namedState
-	want   expect
-	from   int // where in held the head or the middle begins
-	head   string
-	raw    jsonText
-	inCall bool
+	state namedState
+	want  expect
+	from  int // where in held the head or the middle begins
+	head  string
+	raw   jsonText
 }
 
 type namedSpec struct {
@@ -88,20 +87,12 @@ func (n *named) between(p *Parser, c byte) verdict {
 		p.after = false
 		n.state, n.from = inHead, len(p.held)
 	case !p.after: // an end with no call before it
-		return n.refuse(p)
+		return fail
 	case at < begins+ends:
 		p.drop()
 	default:
 		return done
 	}
-	return more
-}
-
-// refuse makes all that is held text, the byte that was read included.
-func (n *named) refuse(p *Parser) verdict {
-	p.machine = nil
-	p.after = false
-	p.release()
 	return more
 }
 
@@ -136,7 +127,7 @@ func (n *named) readMiddle(p *Parser, c byte) verdict {
 		if endsWith(text, end) {
 			name, id := n.spec.name(n.head, string(text[:len(text)-len(end)]))
 			if !p.begin(name, id, false) {
-				return n.refuse(p)
+				return fail
 			}
 			p.argue([]byte("{}"))
 			p.close()

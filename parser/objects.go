@@ -3,6 +3,7 @@ package parser
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // objects reads calls that are JSON objects with a name and arguments, alone, in
@@ -28,6 +29,9 @@ type objects struct {
 	escaped bool
 }
 
+// callKeys are the members that a call has, where no marker says that it is one.
+var callKeys = []string{"name", "arguments", "parameters", "function", "type", "id"}
+
 type objectsState uint8
 
 const (
@@ -49,9 +53,12 @@ const (
 func (o *objects) next(p *Parser, c byte) verdict {
 	switch o.state {
 	case inKey:
-		if c == '"' {
-			o.state = wantColon
-		} else if o.key = append(o.key, c); len(o.key) > MaxName {
+		if c != '"' {
+			o.key = append(o.key, c)
+		} else if o.state = wantColon; o.strict && !slices.Contains(callKeys, string(o.key)) {
+			return fail // some other object
+		}
+		if len(o.key) > MaxName {
 			return fail
 		}
 		return more
@@ -121,6 +128,9 @@ func (o *objects) next(p *Parser, c byte) verdict {
 		case '}':
 			return o.closeObject(p)
 		}
+		if o.begun && !o.inner {
+			return o.behind(p, c) // the object's own bracket was forgotten
+		}
 	case behindObject:
 		return o.behind(p, c)
 	}
@@ -133,7 +143,7 @@ func (o *objects) open(p *Parser, c byte) verdict {
 	case c == '{':
 		p.after = false
 		*o = objects{ends: o.ends, semicolons: o.semicolons, strict: o.strict, list: o.list,
-			end: o.end, key: o.key, args: o.args[:0], state: wantKey}
+			key: o.key[:0], args: o.args[:0], state: wantKey}
 	case c == '[' && !o.list && !p.after:
 		o.list = true
 	default:
@@ -202,7 +212,7 @@ func (o *objects) readName(p *Parser, c byte) verdict {
 		}
 		return more
 	}
-	if json.Unmarshal(p.held[o.from:], &o.name) != nil || o.name == "" {
+	if json.Unmarshal(p.held[o.from:], &o.name) != nil || !p.callable(o.name, o.strict) {
 		return fail
 	}
 	o.state = wantComma

@@ -18,6 +18,8 @@ const (
 	MaxDepth = 128
 
 	maxBlank = 256 // bytes of white space that are held back as layout
+
+	firstCredit, creditPerByte = 4096, 4 // see giveUp
 )
 
 // Kind says what an [Event] carries.
@@ -86,9 +88,10 @@ type Options struct {
 	// ignored then; reasoning before it is found.
 	Named string
 
-	// Constrained: the answer is JSON because the engine was told so. Engines enforce
-	// that from the first token on, or after the reasoning: if the prompt opens a
-	// thought and the answer begins as JSON does, it is none.
+	// Constrained says that the answer is JSON because the engine was told so
+	// (response_format, tool_choice required or with a name). An engine may have begun
+	// it at once although the prompt opened the reasoning: where the answer begins
+	// with one of {["0123456789 it is not taken for reasoning.
 	Constrained bool
 }
 
@@ -99,20 +102,26 @@ type Parser struct {
 	known map[string]json.RawMessage
 
 	machine  machine // reads what stands behind a marker; nil in text
-	finders  [4]*finder
+	finders  [5]*finder
 	got      []byte // text that may be the beginning of a marker
+	fresh    bool   // nothing of the answer was read but white space
 	thinking bool   // inside reasoning
+	unclosed bool   // a call ended the reasoning, and its end may still come
+	wrapped  bool   // a marker opened the content, and its end is to come
 	spoken   bool   // some text of the answer's content was given
 	thought  bool   // reasoning was seen
 	blank    bool   // of this stretch of text only white space was seen
 	gap      []byte // which is this
 
-	held  []byte // behind a marker: what is text if this is no call
-	after bool   // held is what follows a call: its end, not the beginning of another
-	open  bool   // a call is open, its arguments flow
-	calls int
+	held   []byte // behind a marker, and with it: what is text if this is no call
+	after  bool   // held is what follows a call: its end, not the beginning of another
+	open   bool   // a call is open, its arguments flow
+	calls  int
+	unread []byte // what is read before all that is fed, its last byte first
+	credit int    // how many bytes may still be read again
 
 	scratch []byte
+	one     [1]byte
 
 	out     []byte // what this Feed gives out, outFrom on still to be emitted
 	outFrom int
@@ -122,7 +131,7 @@ type Parser struct {
 
 // New returns a parser for one answer.
 func New(opt Options) *Parser {
-	p := &Parser{opt: opt, blank: true}
+	p := &Parser{opt: opt, blank: true, credit: firstCredit}
 	if len(opt.Tools) > 0 {
 		p.known = make(map[string]json.RawMessage, len(opt.Tools))
 		for _, tool := range opt.Tools {
@@ -130,11 +139,13 @@ func New(opt Options) *Parser {
 		}
 	}
 	if opt.Tool.speaksHarmony() || opt.Reasoning.speaksHarmony() {
-		p.machine = newHarmony(opt)
+		p.machine = newHarmony(p)
 		return p
 	}
 	p.thinking = opt.Reasoning.thinks(opt.PromptTail, opt.Prefill)
-	p.spoken = !p.thinking && strings.TrimSpace(opt.Prefill) != ""
+	prefill := strings.TrimSpace(opt.Prefill)
+	p.spoken = !p.thinking && prefill != ""
+	p.fresh = prefill == "" || p.thinking && opt.Reasoning.justOpened(prefill)
 	p.arm()
 	return p
 }
@@ -148,16 +159,13 @@ func (p *Parser) Calls() int {
 	return p.calls
 }
 
+// Thinking reports whether what is fed next belongs to the reasoning, as far as is known.
+func (p *Parser) Thinking() bool { return p.thinking }
+
 // Feed reads more of the answer and gives out what is certain.
 func (p *Parser) Feed(text []byte, emit func(Event)) {
 	p.start(emit)
-	for len(text) > 0 {
-		if p.machine == nil {
-			text = p.readText(text)
-		} else if p.step(text[0]) {
-			text = text[1:]
-		}
-	}
+	p.read(text)
 	p.flush()
 }
 
@@ -165,16 +173,16 @@ func (p *Parser) Feed(text []byte, emit func(Event)) {
 // could have become a call is text now.
 func (p *Parser) Finish(emit func(Event)) {
 	p.start(emit)
-	if p.machine != nil {
+	for p.machine != nil {
 		p.machine.finish(p)
 		if p.after {
 			p.held = p.held[:0] // a call's end, cut off
 		}
+		p.giveUp()
+		p.read(nil)
 	}
-	p.machine = nil
-	p.say(p.held)
 	p.say(p.got)
-	p.held, p.got = p.held[:0], p.got[:0]
+	p.got = p.got[:0]
 	if !p.thought && p.calls == 0 {
 		p.give(p.kind(), 0, p.gap)
 	}
@@ -187,24 +195,50 @@ func (p *Parser) start(emit func(Event)) {
 	p.out, p.outFrom = p.out[:0], 0
 }
 
+// read reads what is to be read again, and then text.
+func (p *Parser) read(text []byte) {
+	for {
+		for n := len(p.unread); n > 0; n = len(p.unread) {
+			p.one[0] = p.unread[n-1]
+			p.unread = p.unread[:n-1]
+			if p.machine == nil {
+				p.readText(p.one[:])
+			} else {
+				p.step(p.one[0])
+			}
+		}
+		switch {
+		case len(text) == 0:
+			return
+		case p.machine == nil:
+			text = p.readText(text)
+		default:
+			p.credit += creditPerByte
+			p.step(text[0])
+			text = text[1:]
+		}
+	}
+}
+
 // verdict is what a machine says of a byte.
 type verdict uint8
 
 const (
 	more verdict = iota // taken, and the machine goes on
 	done                // taken, and all is complete
-	fail                // not taken: what is held is text, and this byte is read as text
+	fail                // not taken: what is held is text, and so may be this byte
 )
 
 // machine reads what stands behind a marker.
 type machine interface {
 	next(p *Parser, c byte) verdict
-	// finish is called when the answer ends inside.
+	// finish is called when the answer ends inside, to give out what the machine
+	// itself holds back of arguments.
 	finish(p *Parser)
 }
 
-// step gives the machine a byte, and reports whether it was taken.
-func (p *Parser) step(c byte) bool {
+// step gives the machine a byte.
+func (p *Parser) step(c byte) {
 	before := len(p.held)
 	if !p.open {
 		p.held = append(p.held, c)
@@ -214,20 +248,39 @@ func (p *Parser) step(c byte) bool {
 		p.machine, p.open, p.after = nil, false, false
 		p.held = p.held[:0]
 		p.rest()
-		return true
 	case fail:
 		if len(p.held) > before {
 			p.held = p.held[:len(p.held)-1]
 		}
-		p.machine, p.open, p.after = nil, false, false
-		p.release()
-		return false
+		p.unread = append(p.unread, c)
+		p.giveUp()
+	default:
+		if len(p.held) > MaxHeld {
+			p.giveUp()
+		}
 	}
-	if len(p.held) > MaxHeld {
-		p.machine, p.after = nil, false
-		p.release()
+}
+
+// giveUp ends the machine. What is held was no call, or does not belong to the one
+// before it, and is read again as text: another marker may stand in it. The first
+// byte of a call that is none is text for good. To be linear in the length of the
+// answer whatever stands in it, no more is read again than there is credit for.
+func (p *Parser) giveUp() {
+	from := 0
+	if !p.after {
+		from = min(1, len(p.held))
 	}
-	return true
+	if again := len(p.held) - from; again > p.credit {
+		from = len(p.held)
+	} else {
+		p.credit -= again
+	}
+	p.machine, p.open, p.after = nil, false, false
+	p.say(p.held[:from])
+	for i := len(p.held) - 1; i >= from; i-- {
+		p.unread = append(p.unread, p.held[i])
+	}
+	p.held = p.held[:0]
 }
 
 // rest begins a new stretch of text.
@@ -240,24 +293,14 @@ func (p *Parser) rest() {
 // call's syntax.
 func (p *Parser) drop() { p.held = p.held[:0] }
 
-// release gives out what is held as text, but for its end if that may be the
-// beginning of a marker.
-func (p *Parser) release() {
-	from := len(p.held) - p.finder().overlap(p.held)
-	p.say(p.held[:from])
-	p.got = append(p.got[:0], p.held[from:]...)
-	p.held = p.held[:0]
-}
-
 // begin opens a call if its name is one that may be called, and reports whether
 // it did. strict asks for a name that the request has.
 func (p *Parser) begin(name, id string, strict bool) bool {
-	if !Callable(name) || p.calls >= MaxCalls {
+	if !p.callable(name, strict) {
 		return false
 	}
-	if _, known := p.known[name]; !known && p.known != nil && (strict || p.thinking) {
-		return false
-	}
+	p.unclosed = p.unclosed || p.thinking
+	p.thinking = false
 	p.open, p.after = true, false
 	p.held = p.held[:0]
 	p.rest()
@@ -267,6 +310,12 @@ func (p *Parser) begin(name, id string, strict bool) bool {
 	}
 	p.calls++
 	return true
+}
+
+// callable reports whether a call of name may begin.
+func (p *Parser) callable(name string, strict bool) bool {
+	_, known := p.known[name]
+	return Callable(name) && p.calls < MaxCalls && (known || p.known == nil || !strict && !p.thinking)
 }
 
 // close ends the arguments of the call that is open; what is held from now on is

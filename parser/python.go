@@ -1,24 +1,25 @@
 package parser
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"encoding/json"
 )
 
-// pythonCalls reads a list of Python calls with named arguments.
+// pythonCalls reads Python calls with named arguments, in a list or a line each.
 type pythonCalls struct {
-	ends   []string
-	strict bool // there is no marker: the name must be known
+	ends   []string // markers behind them
+	strict bool     // there is no marker: the name must be known
+	lines  bool     // without brackets around them
 
-	state pythonState
-	word  []byte
-	name  string
-	some  bool // the call has arguments
-	value pythonValue
-	end   expect
+	state  pythonState
+	word   []byte
+	behind bool // white space was read behind word
+	name   string
+	some   bool // the call has arguments
+	value  pythonValue
+	end    expect
 }
 
 type pythonState uint8
@@ -35,7 +36,20 @@ const (
 	behindList
 )
 
-func (y *pythonCalls) finish(*Parser) {}
+// finish gives out the value that is being read, as far as it was.
+func (y *pythonCalls) finish(p *Parser) {
+	if !p.open {
+		return
+	}
+	p.scratch = p.scratch[:0]
+	switch y.state {
+	case inValue:
+		p.scratch = y.value.appendCut(p.scratch)
+	case inArgument:
+		p.scratch = appendAllEscaped(append(p.scratch, `, "`...), y.word)
+	}
+	p.argue(p.scratch)
+}
 
 func (y *pythonCalls) next(p *Parser, c byte) verdict {
 	switch y.state {
@@ -51,12 +65,12 @@ func (y *pythonCalls) next(p *Parser, c byte) verdict {
 			return more
 		}
 		if !y.value.complete() {
-			return y.abandon(p, c)
+			return y.abandon(p)
 		}
 		y.state = behindValue
 		return y.next(p, c)
 	case behindList:
-		if len(y.end.got) == 0 && (space(c) || len(y.ends) == 0) {
+		if len(y.end.got) == 0 && space(c) {
 			return more
 		}
 		at, possible := y.end.next(c)
@@ -72,6 +86,7 @@ func (y *pythonCalls) next(p *Parser, c byte) verdict {
 		return y.letter(p, c)
 	}
 	if space(c) {
+		y.behind = true
 		return more
 	}
 	return y.mark(p, c)
@@ -82,18 +97,23 @@ func (y *pythonCalls) letter(p *Parser, c byte) verdict {
 	switch y.state {
 	case wantName:
 		p.after = false
-		y.word, y.state = append(y.word[:0], c), inPythonName
-	case wantArgument:
-		y.word, y.state = append(y.word[:0], c), inArgument
-	case inPythonName, inArgument:
-		// White space inside a name is seen because held then ends with it.
-		if !p.open && len(p.held) > 1 && space(p.held[len(p.held)-2]) || len(y.word) >= MaxName {
-			return y.abandon(p, c)
+		y.word, y.state = y.word[:0], inPythonName
+	case behindCall:
+		if !y.lines {
+			return fail
 		}
-		y.word = append(y.word, c)
+		p.after = false
+		y.word, y.state = y.word[:0], inPythonName
+	case wantArgument:
+		y.word, y.state = y.word[:0], inArgument
+	case inPythonName, inArgument:
+		if y.behind || len(y.word) >= MaxName {
+			return y.abandon(p)
+		}
 	default:
-		return y.abandon(p, c)
+		return y.abandon(p)
 	}
+	y.word, y.behind = append(y.word, c), false
 	return more
 }
 
@@ -112,19 +132,26 @@ func (y *pythonCalls) mark(p *Parser, c byte) verdict {
 		y.state = wantArgument
 		return more
 	case (y.state == behindValue || y.state == wantArgument) && c == ')':
-		return y.close(p)
+		return y.closeCall(p)
 	case y.state == behindCall && c == ',':
 		y.state = wantName
 		return more
-	case (y.state == behindCall || y.state == wantName && p.after) && c == ']':
+	case (y.state == behindCall || y.state == wantName && p.after) && c == ']' && !y.lines:
 		if len(y.ends) == 0 {
 			return done
 		}
 		p.drop()
-		y.end, y.state = expect{markers: y.ends}, behindList
+		y.awaitEnd()
 		return more
+	case y.state == behindCall && y.lines:
+		y.awaitEnd()
+		return y.next(p, c)
 	}
-	return y.abandon(p, c)
+	return y.abandon(p)
+}
+
+func (y *pythonCalls) awaitEnd() {
+	y.end, y.state = expect{markers: y.ends, got: y.end.got[:0]}, behindList
 }
 
 // argument begins the value of an argument, and the call with its first.
@@ -143,22 +170,26 @@ func (y *pythonCalls) argument(p *Parser) verdict {
 	return more
 }
 
-func (y *pythonCalls) close(p *Parser) verdict {
+func (y *pythonCalls) closeCall(p *Parser) verdict {
 	if !y.some {
 		if !p.begin(y.name, "", y.strict) {
 			return fail
 		}
 		p.argue([]byte("{"))
 	}
-	p.argue([]byte("}"))
+	p.argue([]byte{'}'})
 	p.close()
 	y.state = behindCall
 	return more
 }
 
-// abandon ends a call that is no Python; its arguments stay as they are.
-func (y *pythonCalls) abandon(p *Parser, _ byte) verdict {
+// abandon ends a call that is no Python; what it has of arguments is whole if
+// the last one is.
+func (y *pythonCalls) abandon(p *Parser) verdict {
 	if p.open {
+		if y.state == behindValue || y.state == wantArgument {
+			p.argue([]byte{'}'})
+		}
 		p.close()
 	}
 	return fail
@@ -179,6 +210,7 @@ type pythonValue struct {
 	escape int  // digits that are to come, of an escape sequence; -1: its letter
 	code   rune // of the escape sequence
 	json   bool // the escape sequence is JSON's too, and was passed on
+	wide   bool // it has eight digits
 }
 
 // complete reports whether all that was read is a value.
@@ -308,7 +340,7 @@ func (v *pythonValue) inString(dst []byte, c byte) ([]byte, verdict) {
 }
 
 func (v *pythonValue) openEscape(dst []byte, c byte) []byte {
-	v.escape, v.code, v.json = 0, 0, false
+	v.escape, v.code, v.json, v.wide = 0, 0, false, c == 'U'
 	switch c {
 	case 'n', 't', 'r', 'b', 'f', '\\', '"':
 		return append(dst, '\\', c)
@@ -352,6 +384,26 @@ func (v *pythonValue) appendWord(dst []byte) []byte {
 		return appendQuoted(dst, []byte(word))
 	}
 	return append(dst, word...)
+}
+
+// appendCut appends what was read and not given out, of a value that is cut off.
+func (v *pythonValue) appendCut(dst []byte) []byte {
+	switch {
+	case len(v.word) > 0:
+		return v.appendWord(dst)
+	case v.escape == -1:
+		return append(dst, '\\', '\\')
+	case v.escape > 0 && !v.json:
+		letter, digits := byte('x'), 2
+		if v.wide {
+			letter, digits = 'U', 8
+		}
+		dst = append(dst, '\\', '\\', letter)
+		for digits -= v.escape; digits > 0; digits-- {
+			dst = append(dst, hexDigits[v.code>>(4*(digits-1))&15])
+		}
+	}
+	return dst
 }
 
 // jsonNumber returns the JSON form of a number as Python or a person writes it.

@@ -86,6 +86,15 @@ func (t *parameter) add(name string) {
 	t.kind = name
 }
 
+// appendCut appends a value that was cut off before its end: as the beginning of a
+// string, or as it is.
+func (t parameter) appendCut(dst, text []byte) []byte {
+	if t.kind == "string" && len(text) > 0 {
+		return appendAllEscaped(append(dst, '"'), text)
+	}
+	return append(dst, text...)
+}
+
 // appendValue appends the JSON of a value that was written without quotes. The rules are
 // vLLM's: null and None are null where the type is no plain string, a boolean
 // is true or else false, and what does not fit its type is a string. A parameter of which

@@ -3,19 +3,28 @@ package parser
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 // trigger is a marker that means something in text.
 type trigger struct {
 	marker string
-	// opens makes the machine that reads what follows; nil if the marker belongs
-	// to reasoning.
+	// opens makes the machine that reads what follows; nil if the marker is no call's.
 	opens func(p *Parser) machine
-	// think is what becomes of "inside reasoning" if opens is nil.
-	think bool
 	// first: only at the beginning of the answer's content.
 	first bool
+	// means is what the marker says if it is no call's.
+	means meaning
 }
+
+type meaning uint8
+
+const (
+	thoughtBegins meaning = iota + 1
+	thoughtEnds
+	wrapBegins // of the content that follows reasoning
+	wrapEnds
+)
 
 // finder looks for markers in text. No marker is the beginning of another. It is
 // not changed by use.
@@ -61,31 +70,18 @@ func (f *finder) match(text []byte) (at int, begins bool) {
 	return -1, begins
 }
 
-// overlap returns the length of the longest end of text that is the beginning
-// of a marker, but not all of it.
-func (f *finder) overlap(text []byte) int {
-	longest := 0
-	for _, t := range f.triggers {
-		for n := min(len(t.marker)-1, len(text)); n > longest; n-- {
-			if t.marker[:n] == string(text[len(text)-n:]) {
-				longest = n
-			}
-		}
-	}
-	return longest
-}
-
-// The four situations of text, each with the markers that count in it.
+// The situations of text, each with the markers that count in it.
 const (
 	beginning  = iota // of the content, nothing said yet
 	speaking          // in the content
+	resuming          // in the content, behind reasoning that a call ended
 	pondering         // at the beginning of a stretch of reasoning
 	ruminating        // in reasoning
 )
 
 // arm makes the finders for the parser's formats.
 func (p *Parser) arm() {
-	var calls, open, close []trigger
+	var calls, open, close, wraps []trigger
 	switch tool := p.opt.Tool; {
 	case p.opt.Named != "":
 		calls = append(calls, trigger{marker: "{", first: true, opens: newNamedArguments})
@@ -94,15 +90,22 @@ func (p *Parser) arm() {
 	}
 	if r := p.opt.Reasoning; r != nil {
 		for _, marker := range r.opens {
-			open = append(open, trigger{marker: marker, think: true, first: true})
+			open = append(open, trigger{marker: marker, means: thoughtBegins})
 		}
 		for _, marker := range r.closes {
-			close = append(close, trigger{marker: marker})
+			close = append(close, trigger{marker: marker, means: thoughtEnds})
+		}
+		if r.wrap[0] != "" {
+			wraps = append(wraps, trigger{marker: r.wrap[0], means: wrapBegins}, trigger{marker: r.wrap[1], means: wrapEnds})
 		}
 	}
-	p.finders[beginning] = newFinder(slices.Concat(open, close, calls))
+	p.finders[beginning] = newFinder(slices.Concat(open, close, wraps, calls))
 	calls = slices.DeleteFunc(slices.Clone(calls), func(t trigger) bool { return t.first })
 	p.finders[speaking] = newFinder(calls)
+	if len(wraps) > 0 {
+		p.finders[speaking] = newFinder(slices.Concat(wraps[1:], calls))
+	}
+	p.finders[resuming] = newFinder(slices.Concat(close, calls))
 	p.finders[pondering] = newFinder(slices.Concat(open, close, calls))
 	p.finders[ruminating] = newFinder(slices.Concat(close, calls))
 }
@@ -113,6 +116,8 @@ func (p *Parser) finder() *finder {
 		return p.finders[pondering]
 	case p.thinking:
 		return p.finders[ruminating]
+	case p.unclosed:
+		return p.finders[resuming]
 	case !p.spoken && p.calls == 0:
 		return p.finders[beginning]
 	}
@@ -122,22 +127,14 @@ func (p *Parser) finder() *finder {
 // readText reads text up to a marker, and returns what is left. Text that may be
 // the beginning of a marker is kept in p.got.
 func (p *Parser) readText(text []byte) []byte {
-	f := p.finder()
-	if len(p.got) == 0 {
-		// At the beginning the markers that count change with the first byte of
-		// text, and a marker that counts only there must not be found behind it.
-		n := 0
-		if f == p.finders[beginning] || f == p.finders[pondering] {
-			for n < len(text) && space(text[n]) {
-				n++
-			}
-			if n == 0 && f.next(text[:1]) > 0 {
-				n = 1
-			}
-		} else {
-			n = f.next(text)
+	if p.fresh && !space(text[0]) {
+		p.fresh = false
+		if p.opt.Constrained && strings.IndexByte(`{["0123456789`, text[0]) >= 0 {
+			p.thinking = false
 		}
-		if n > 0 {
+	}
+	if len(p.got) == 0 {
+		if n := p.plain(text); n > 0 {
 			p.say(text[:n])
 			return text[n:]
 		}
@@ -147,10 +144,9 @@ func (p *Parser) readText(text []byte) []byte {
 		f := p.finder()
 		at, begins := f.match(p.got)
 		if at >= 0 {
-			marker := f.triggers[at]
 			p.held = append(p.held[:0], p.got...)
 			p.got = p.got[:0]
-			p.fire(marker)
+			p.fire(f.triggers[at])
 			break
 		}
 		if begins {
@@ -162,17 +158,44 @@ func (p *Parser) readText(text []byte) []byte {
 	return text[1:]
 }
 
+// plain returns how much of text is certainly no marker. At a beginning the markers
+// that count change with the first byte that is said, so no more than that is.
+func (p *Parser) plain(text []byte) int {
+	f := p.finder()
+	if f != p.finders[beginning] && f != p.finders[pondering] {
+		return f.next(text)
+	}
+	n := 0
+	for n < len(text) && space(text[n]) {
+		n++
+	}
+	if n == 0 && f.next(text[:1]) > 0 {
+		n = 1
+	}
+	return n
+}
+
 // fire does what a marker asks for, which is held as long as it may be text.
 func (p *Parser) fire(t trigger) {
-	if t.opens != nil {
-		if p.calls < MaxCalls {
-			p.machine = t.opens(p)
-		} else {
-			p.release()
-		}
+	switch {
+	case t.opens != nil && p.calls < MaxCalls:
+		p.machine = t.opens(p)
+		return
+	case t.opens != nil || t.means == wrapEnds && !p.wrapped:
+		p.say(p.held) // a text like any other
+		p.held = p.held[:0]
 		return
 	}
 	p.held = p.held[:0]
-	p.thinking, p.thought = t.think, true
+	switch t.means {
+	case thoughtBegins:
+		p.thinking, p.thought = true, true
+	case thoughtEnds:
+		p.thinking, p.unclosed, p.thought = false, false, true
+	case wrapBegins:
+		p.wrapped = true
+	case wrapEnds:
+		p.wrapped = false
+	}
 	p.rest()
 }
