@@ -171,7 +171,7 @@ func TestBadInput(t *testing.T) {
 		{`"tool_choice":{"type":"function","function":{"name":""}}`, "tool_choice.function.name", "must be the name"},
 		{`"tool_choice":{"type":"function","function":"f"}`, "tool_choice.function", "expected an object"},
 		{`"tool_choice":{"type":"function","name":"f"}`, "tool_choice.function", "Missing"},
-		{`"tool_choice":{"type":"allowed_tools"}`, "tool_choice.type", "only function is"},
+		{`"tool_choice":{"type":"allowed_tools"}`, "tool_choice.type", "only tools of type function are"},
 		{`"tool_choice":{}`, "tool_choice.type", "Missing"},
 		{`"parallel_tool_calls":"no"`, "parallel_tool_calls", "expected a boolean"},
 		{`"include_reasoning":"no"`, "include_reasoning", "expected a boolean"},

@@ -12,13 +12,13 @@ import (
 // forcedCalls is the constraint of an answer that must be tool calls. Of the tool
 // with this name the answer is the arguments; without a name it is an array of
 // objects {"name", "parameters"}, at least one, and not more unless calls may be
-// parallel. The tools have been checked.
-func forcedCalls(tools *value, name string, parallel bool) (*engine.Constraint, *openai.Error) {
+// parallel. The functions have been checked.
+func forcedCalls(functions []value, name string, parallel bool) (*engine.Constraint, *openai.Error) {
 	if name != "" {
-		return argumentsOf(tools, name)
+		return argumentsOf(functions, name)
 	}
 	m := merged{schema: schema{inner: true}}
-	array, err := m.calls(tools, parallel)
+	array, err := m.calls(functions, parallel)
 	if err != nil {
 		return nil, err
 	}
@@ -27,9 +27,9 @@ func forcedCalls(tools *value, name string, parallel bool) (*engine.Constraint, 
 
 // callsOr is the constraint of an answer that is calls, as forcedCalls has them, or
 // what c allows, which is JSON and was given by the parameter param.
-func callsOr(tools *value, parallel bool, c *engine.Constraint, param string) (*engine.Constraint, *openai.Error) {
+func callsOr(functions []value, parallel bool, c *engine.Constraint, param string) (*engine.Constraint, *openai.Error) {
 	m := merged{schema: schema{inner: true}}
-	array, err := m.calls(tools, parallel)
+	array, err := m.calls(functions, parallel)
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +45,14 @@ func callsOr(tools *value, parallel bool, c *engine.Constraint, param string) (*
 }
 
 // argumentsOf is the constraint of an answer that is the arguments of one tool.
-func argumentsOf(tools *value, name string) (*engine.Constraint, *openai.Error) {
-	for _, tool := range tools.elements() {
-		function, _ := tool.member("function")
+func argumentsOf(functions []value, name string) (*engine.Constraint, *openai.Error) {
+	for i := range functions {
+		function := &functions[i]
 		if m, ok := function.member("name"); !ok || unquote(m.raw()) != name {
 			continue
 		}
 		var s schema
-		parameters, ok := parametersOf(&function)
+		parameters, ok := parametersOf(function)
 		if !ok {
 			return &engine.Constraint{JSONSchema: noArguments}, nil
 		}
@@ -80,16 +80,16 @@ type merged struct {
 }
 
 // calls returns the schema of an array of calls, its closing brace left out.
-func (m *merged) calls(tools *value, parallel bool) ([]byte, *openai.Error) {
+func (m *merged) calls(functions []value, parallel bool) ([]byte, *openai.Error) {
 	out := []byte(`{"type":"array","minItems":1,`)
 	if !parallel {
 		out = append(out, `"maxItems":1,`...)
 	}
 	out = append(out, `"items":{"anyOf":[`...)
-	for i, tool := range tools.elements() {
-		function, _ := tool.member("function")
+	for i := range functions {
+		function := &functions[i]
 		raw := []byte(noArguments)
-		if parameters, ok := parametersOf(&function); ok {
+		if parameters, ok := parametersOf(function); ok {
 			if err := m.add(&parameters); err != nil {
 				return nil, err
 			}

@@ -14,6 +14,7 @@ func (p *Preprocessor) renderChat(r *request) (prompt, *openai.Error) {
 	if r.messages == nil {
 		return prompt{}, openai.Missing("messages")
 	}
+	param := r.messages.param()
 	messages, err := fitMessages(r.messages, m.Shape)
 	if err != nil {
 		return prompt{}, err
@@ -21,7 +22,7 @@ func (p *Preprocessor) renderChat(r *request) (prompt, *openai.Error) {
 	hasTools := r.tools != nil && !r.tools.isEmpty()
 	template := m.TemplateFor(hasTools)
 	if template == nil {
-		return prompt{}, openai.Unsupported("messages", "the model has no chat template; use /v1/completions")
+		return prompt{}, openai.Unsupported(param, "the model has no chat template; use /v1/completions")
 	}
 
 	in := chattemplate.Input{
@@ -35,17 +36,17 @@ func (p *Preprocessor) renderChat(r *request) (prompt, *openai.Error) {
 		Now:                  p.options.Now(),
 	}
 	if hasTools {
-		in.Tools = r.tools.raw()
+		in.Tools = r.templateTools()
 	}
 	text, renderErr := template.Render(in)
 	if renderErr != nil {
-		return prompt{}, templateError(renderErr)
+		return prompt{}, templateError(param, renderErr)
 	}
 	ids := m.Tokenizer.Encode(text, r.addSpecial)
 	if len(ids) == 0 {
 		return prompt{}, r.messages.invalid("the chat template makes an empty prompt of them.")
 	}
-	return prompt{param: r.messages.param(), ids: ids, read: r.reading(text)}, nil
+	return prompt{param: param, ids: ids, read: r.reading(text)}, nil
 }
 
 func rawOrNil(v *value) json.RawMessage {
@@ -77,22 +78,22 @@ func (r *request) templateKwargs() json.RawMessage {
 // maxTemplateMessageBytes bounds how much a template can say in an error.
 const maxTemplateMessageBytes = 1024
 
-// templateError says that template and conversation do not fit. All such errors
+// templateError says that template and conversation, which is param, do not fit. All such errors
 // are the client's to repair; what the template itself raised is its makers'
 // word to the client.
-func templateError(err error) *openai.Error {
+func templateError(param string, err error) *openai.Error {
 	if raised, ok := errors.AsType[*chattemplate.RaisedError](err); ok {
 		message := raised.Message
 		if len(message) > maxTemplateMessageBytes {
 			message = message[:maxTemplateMessageBytes] + "…"
 		}
-		return openai.InvalidRequest("messages", "The model's chat template refused the messages: %s", message)
+		return openai.InvalidRequest(param, "The model's chat template refused the messages: %s", message)
 	}
 	if over, ok := errors.AsType[*chattemplate.LimitError](err); ok {
-		return openai.InvalidRequest("messages", "Rendering the messages went over the limit of %d %s.", over.Max, over.Limit)
+		return openai.InvalidRequest(param, "Rendering the messages went over the limit of %d %s.", over.Max, over.Limit)
 	}
 	if input, ok := errors.AsType[*chattemplate.InputError](err); ok && input.Kind != "" {
-		return openai.InvalidRequest("messages", "The model's chat template cannot render these messages (%s).", input.Kind)
+		return openai.InvalidRequest(param, "The model's chat template cannot render these messages (%s).", input.Kind)
 	}
-	return openai.InvalidRequest("messages", "The model's chat template cannot render these messages.")
+	return openai.InvalidRequest(param, "The model's chat template cannot render these messages.")
 }

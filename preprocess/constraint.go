@@ -49,16 +49,21 @@ func readResponseFormat(r *request, v *value) *openai.Error {
 	return v.invalid("'type' must be text, json_object, json_schema or structural_tag.")
 }
 
-// readFormatSchema reads OpenAI's form. What the name and the description say is
-// for models that are shown them, and strict is what a constraint always is.
+// readFormatSchema reads OpenAI's form of chat.
 func (r *request) readFormatSchema(v *value) *openai.Error {
 	format, ok := v.member("json_schema")
 	switch {
 	case !ok || format.isNull():
-		return openai.Missing("response_format.json_schema")
+		return openai.Missing(v.param() + ".json_schema")
 	case !format.isObject():
 		return format.wrongType("an object")
 	}
+	return r.readNamedSchema(&format)
+}
+
+// readNamedSchema reads a schema with its name. What the name and the description say
+// is for models that are shown them, and strict is what a constraint always is.
+func (r *request) readNamedSchema(format *value) *openai.Error {
 	var schema *value
 	for key, m := range format.members() {
 		if m.isNull() {
@@ -79,7 +84,7 @@ func (r *request) readFormatSchema(v *value) *openai.Error {
 		}
 	}
 	if schema == nil {
-		return openai.Missing("response_format.json_schema.schema")
+		return openai.Missing(format.param() + ".schema")
 	}
 	return readSchema(r, schema)
 }

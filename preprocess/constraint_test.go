@@ -45,7 +45,15 @@ func TestForcedCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := &fields[0]
+	r := &request{}
+	var functions []value
+	for _, tool := range fields[0].elements() {
+		function, err := r.functionOf(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		functions = append(functions, function)
+	}
 	a := `{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}`
 	call := func(name, parameters string) string {
 		return `{"type":"object","properties":{"name":{"enum":[` + name + `]},"parameters":` + parameters + `},"required":["name","parameters"],"additionalProperties":false}`
@@ -62,7 +70,7 @@ func TestForcedCalls(t *testing.T) {
 		{"", false, `{"type":"array","minItems":1,"maxItems":1,` + all},
 		{"c", true, ""},
 	} {
-		c, err := forcedCalls(tools, test.name, test.parallel)
+		c, err := forcedCalls(functions, test.name, test.parallel)
 		if (err != nil) != (test.want == "") || err == nil && string(c.JSONSchema) != test.want {
 			t.Errorf("%q: %+v, %v", test.name, c, err)
 		}

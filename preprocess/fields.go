@@ -19,6 +19,7 @@ const (
 
 var (
 	chatAPI       = &api{fields: join(commonFields, chatFields), defaultTokens: unboundedTokens}
+	responsesAPI  = &api{fields: join(commonFields, responsesFields), defaultTokens: unboundedTokens, flatTools: true}
 	completionAPI = &api{fields: join(commonFields, completionFields), defaultTokens: defaultCompletionTokens, addSpecial: true}
 )
 
@@ -30,7 +31,8 @@ func join(parts ...map[string]reader) map[string]reader {
 	return all
 }
 
-// commonFields are known to both endpoints. OpenAI's names come first, then
+// commonFields are known to chat and completions, and to responses where it has no
+// other name for them. OpenAI's names come first, then
 // those that vLLM adds, then what is known and cannot be honoured.
 var commonFields = map[string]reader{
 	"model": ignored, // read before everything else

@@ -74,6 +74,29 @@ func FuzzChat(f *testing.F) {
 	})
 }
 
+func FuzzResponses(f *testing.F) {
+	for _, members := range []string{
+		``, `"instructions":"i","text":{"format":{"type":"json_schema","schema":{}}},"include":["message.output_text.logprobs"]`,
+		`"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":{"type":"function","name":"f"},"reasoning":{"effort":"low"}`,
+		`"input":[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"t"}]},{"role":"assistant","content":[{"type":"output_text","text":"a"}]},` +
+			`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"o"}]}]`,
+		`"input":[{"role":"developer","content":"d"},{"role":"user","content":[]}],"metadata":{"a":"b"},"truncation":"auto"`,
+	} {
+		f.Add(responsesBody(members))
+	}
+	p, _ := newTestPreprocessor(f, nil)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		prepared, err := p.Responses("r", body)
+		checkResult(t, prepared, err)
+		switch {
+		case err == nil && (!json.Valid([]byte("{"+string(prepared.Echo)+"}")) || len(prepared.Choices) != 1 || bytes.ContainsAny(prepared.Echo, "\n\r")):
+			t.Fatalf("%q: echo %q", body, prepared.Echo)
+		case err != nil && strings.HasPrefix(err.Param, "messages") && !strings.Contains(err.Message, "'input'") && err.Code != openai.CodeInvalidJSON:
+			t.Fatalf("%q: an error about %s, which no client has written: %s", body, err.Param, err.Message)
+		}
+	})
+}
+
 func FuzzCompletion(f *testing.F) {
 	for _, members := range []string{
 		``, `"prompt":[1,2]`, `"prompt":[[1],[2]],"n":2`, `"prompt":["a","b"],"echo":true`, `"logprobs":3,"max_tokens":5,"min_tokens":5`,

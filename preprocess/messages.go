@@ -154,11 +154,14 @@ func readPart(part *value) (kind string, text []byte, err *openai.Error) {
 
 // joinTexts makes one quoted text of several. It never looks into them: what is
 // between the quotes may be joined as it is.
-func joinTexts(texts [][]byte) []byte {
+func joinTexts(texts [][]byte) []byte { return joinWith(texts, `\n`) }
+
+// joinWith is joinTexts with what stands between the texts, as JSON spells it.
+func joinWith(texts [][]byte, between string) []byte {
 	joined := []byte{'"'}
 	for i, text := range texts {
 		if i > 0 {
-			joined = append(joined, `\n`...)
+			joined = append(joined, between...)
 		}
 		joined = append(joined, text[1:len(text)-1]...)
 	}

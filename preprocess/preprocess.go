@@ -21,6 +21,10 @@ type Prepared struct {
 	PromptTokens    int // of every prompt once, whatever n is
 
 	Read *Reading // nil = the answers are text and nothing else
+
+	// Echo are the members of a response that repeat its request, as JSON on one
+	// line; of responses only.
+	Echo []byte
 }
 
 // A Choice is one element of the answer's choices array.
@@ -76,6 +80,27 @@ func (p *Preprocessor) Chat(requestID string, body []byte) (*Prepared, *openai.E
 		return nil, err
 	}
 	return p.prepare(requestID, chatAPI, r, []prompt{rendered})
+}
+
+// Responses prepares the body of a POST /v1/responses, as Chat does.
+func (p *Preprocessor) Responses(requestID string, body []byte) (*Prepared, *openai.Error) {
+	r, err := p.read(responsesAPI, body)
+	if err != nil {
+		return nil, err
+	}
+	if r.messages, err = r.conversation(); err != nil {
+		return nil, err
+	}
+	rendered, err := p.renderChat(r)
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := p.prepare(requestID, responsesAPI, r, []prompt{rendered})
+	if err != nil {
+		return nil, err
+	}
+	prepared.Echo = r.echoed()
+	return prepared, nil
 }
 
 // Completion prepares the body of a POST /v1/completions, as Chat does.

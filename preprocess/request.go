@@ -6,11 +6,12 @@ import (
 	"baton/openai"
 )
 
-// An api is what differs between the two endpoints.
+// An api is what differs between the endpoints.
 type api struct {
 	fields        map[string]reader // every known field
 	defaultTokens int               // budget of a request that gives none
 	addSpecial    bool              // the tokenizer adds its own ids, unless the body says otherwise
+	flatTools     bool              // a tool describes its function itself
 }
 
 // A reader takes over the value of one field, which is not null.
@@ -53,6 +54,7 @@ type request struct {
 	// Of chat.
 	messages, tools, documents, kwargs *value // nil = absent
 	toolChoice                         *value // nil = absent
+	flatTools                          bool   // see api
 	tooling                            tooling
 	parallelCalls                      bool
 	includeReasoning                   bool
@@ -61,6 +63,9 @@ type request struct {
 	continueFinalMessage               bool
 
 	prompt *value // of completions; nil = absent
+
+	// Of responses. What is nil is absent.
+	input, instructions, textFormat, verbosity, effortSummary, metadata, maxToolCalls *value
 
 	unknown []string
 }
@@ -141,6 +146,7 @@ func newRequest(m *model.Model, a *api) *request {
 		n:                1,
 		skipSpecial:      true,
 		addSpecial:       a.addSpecial,
+		flatTools:        a.flatTools,
 		parallelCalls:    true,
 		includeReasoning: true,
 	}

@@ -2,6 +2,7 @@ package preprocess
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"baton/openai"
 	"baton/parser"
@@ -20,15 +21,16 @@ const (
 
 // tooling is what a request says of tools, after it was checked.
 type tooling struct {
-	choice string // one of the four above; none if there are no tools
-	named  string // the tool's name, of toolsNamed
-	tools  []parser.Tool
+	choice    string // one of the four above; none if there are no tools
+	named     string // the tool's name, of toolsNamed
+	tools     []parser.Tool
+	functions []value // what describes each of them
 }
 
 // checkTools checks the tools, and makes a constraint of a choice that leaves none.
 func (r *request) checkTools() *openai.Error {
 	hasTools := r.tools != nil && !r.tools.isEmpty()
-	choice, named, err := readToolChoice(r.toolChoice)
+	choice, named, err := r.readToolChoice(r.toolChoice)
 	if err != nil {
 		return err
 	}
@@ -44,11 +46,16 @@ func (r *request) checkTools() *openai.Error {
 		if i == maxTools {
 			return r.tools.invalid("at most %d tools are allowed.", maxTools)
 		}
-		known, err := readTool(tool)
+		function, err := r.functionOf(tool)
+		if err != nil {
+			return err
+		}
+		known, err := readFunction(&function)
 		if err != nil {
 			return err
 		}
 		r.tooling.tools = append(r.tooling.tools, known)
+		r.tooling.functions = append(r.tooling.functions, function)
 	}
 	switch choice {
 	case toolsAuto:
@@ -59,7 +66,7 @@ func (r *request) checkTools() *openai.Error {
 	case toolsNone:
 		return nil
 	}
-	forced, err := forcedCalls(r.tools, named, r.parallelCalls)
+	forced, err := forcedCalls(r.tooling.functions, named, r.parallelCalls)
 	if err != nil {
 		return err
 	}
@@ -79,7 +86,7 @@ func (r *request) allowCalls() *openai.Error {
 	case !r.constraint.IsJSON():
 		return openai.InvalidRequest(r.constrainedBy, "Under '%s' no tool could be called; 'tool_choice' none only shows the tools.", r.constrainedBy)
 	}
-	both, err := callsOr(r.tools, r.parallelCalls, r.constraint, r.constrainedBy)
+	both, err := callsOr(r.tooling.functions, r.parallelCalls, r.constraint, r.constrainedBy)
 	if err == nil {
 		r.constraint = both
 	}
@@ -87,7 +94,7 @@ func (r *request) allowCalls() *openai.Error {
 }
 
 // readToolChoice reads the four forms of a choice; v may be nil.
-func readToolChoice(v *value) (choice, named string, err *openai.Error) {
+func (r *request) readToolChoice(v *value) (choice, named string, err *openai.Error) {
 	switch {
 	case v == nil:
 		return toolsAuto, "", nil
@@ -100,21 +107,12 @@ func readToolChoice(v *value) (choice, named string, err *openai.Error) {
 	case !v.isObject():
 		return "", "", v.wrongType("a string or an object")
 	}
-	kind, ok := v.member("type")
-	if !ok || kind.isNull() {
+	if kind, ok := v.member("type"); !ok || kind.isNull() {
 		return "", "", openai.Missing(v.param() + ".type")
 	}
-	if kind, err := kind.text(); err != nil {
+	function, err := r.functionOf(v)
+	if err != nil {
 		return "", "", err
-	} else if kind != "function" {
-		return "", "", openai.Unsupported(v.param()+".type", "only function is")
-	}
-	function, ok := v.member("function")
-	if !ok || function.isNull() {
-		return "", "", openai.Missing(v.param() + ".function")
-	}
-	if !function.isObject() {
-		return "", "", function.wrongType("an object")
 	}
 	name, ok := function.member("name")
 	if !ok || name.isNull() {
@@ -127,26 +125,37 @@ func readToolChoice(v *value) (choice, named string, err *openai.Error) {
 	return toolsNamed, named, err
 }
 
-// readTool checks one tool. What else is in it is between the client and the template.
-func readTool(tool *value) (parser.Tool, *openai.Error) {
-	var known parser.Tool
+// functionOf returns what describes the function of a tool, or names that of a
+// choice: in chat its member function, in responses itself.
+func (r *request) functionOf(tool *value) (value, *openai.Error) {
 	if !tool.isObject() {
-		return known, tool.wrongType("an object")
+		return value{}, tool.wrongType("an object")
 	}
-	if kind, ok := tool.member("type"); ok && !kind.isNull() {
+	whole := *tool
+	if kind, ok := whole.member("type"); ok && !kind.isNull() {
 		if text, err := kind.text(); err != nil {
-			return known, err
+			return value{}, err
 		} else if text != "function" {
-			return known, openai.Unsupported(kind.param(), "only tools of type function are")
+			return value{}, openai.Unsupported(kind.param(), "only tools of type function are")
 		}
 	}
-	function, ok := tool.member("function")
-	if !ok || function.isNull() {
-		return known, openai.Missing(tool.param() + ".function")
+	if r.flatTools {
+		return whole, nil
 	}
-	if !function.isObject() {
-		return known, function.wrongType("an object")
+	function, ok := whole.member("function")
+	switch {
+	case !ok || function.isNull():
+		return value{}, openai.Missing(whole.param() + ".function")
+	case !function.isObject():
+		return value{}, function.wrongType("an object")
 	}
+	return function, nil
+}
+
+// readFunction checks what describes a function. What else is in it is between the
+// client and the template.
+func readFunction(function *value) (parser.Tool, *openai.Error) {
+	var known parser.Tool
 	name, ok := function.member("name")
 	if !ok || name.isNull() {
 		return known, openai.Missing(function.param() + ".name")
@@ -165,4 +174,35 @@ func readTool(tool *value) (parser.Tool, *openai.Error) {
 		known.Parameters = bytes.Clone(parameters.raw())
 	}
 	return known, nil
+}
+
+// templateTools are the tools in the form that templates take, which is that of chat.
+func (r *request) templateTools() json.RawMessage {
+	if !r.flatTools {
+		return r.tools.raw()
+	}
+	list := []byte{'['}
+	for i := range r.tooling.functions {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, `{"type":"function","function":{`...)
+		begun := len(list)
+		for key, m := range r.tooling.functions[i].members() {
+			if key == "type" || m.isNull() {
+				continue
+			}
+			if len(list) > begun {
+				list = append(list, ',')
+			}
+			list = append(append(appendQuoted(list, key), ':'), m.raw()...)
+		}
+		list = append(list, "}}"...)
+	}
+	return append(list, ']')
+}
+
+func appendQuoted(dst []byte, s string) []byte {
+	quoted, _ := json.Marshal(s) // a string always encodes
+	return append(dst, quoted...)
 }

@@ -1,0 +1,334 @@
+package preprocess
+
+import (
+	"baton/openai"
+)
+
+// maxInputItems bounds the items of an input.
+const maxInputItems = 1 << 16
+
+// conversation makes of instructions and input the messages of a chat, as templates
+// take them. Texts are moved as they are quoted, so the result is JSON if the body
+// was.
+//
+//   - Instructions, and what the system or a developer says before anybody else, are
+//     one system message: many templates allow one, and only at the beginning.
+//     Developers are the system here: few templates know them, and those that do not
+//     would drop in silence what they say.
+//   - What a model gives out at once, its reasoning, text and calls, is one message
+//     of the assistant, as a model's own template writes it.
+//   - The output of a function is a message of the tool.
+func (r *request) conversation() (*value, *openai.Error) {
+	c := items{out: []byte{'['}}
+	if r.instructions != nil {
+		c.system = append(c.system, r.instructions.raw())
+	}
+	switch v := r.input; {
+	case v == nil:
+		return nil, openai.Missing("input")
+	case v.isText():
+		c.message("user", [][]byte{v.raw()})
+	case !v.isArray():
+		return nil, v.wrongType("a string or an array of items")
+	case v.isEmpty():
+		return nil, v.invalid("there must be at least one item.")
+	default:
+		for i, e := range v.elements() {
+			if i == maxInputItems {
+				return nil, v.invalid("at most %d items are allowed.", maxInputItems)
+			}
+			if err := c.add(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c.endAssistant()
+	c.endSystem()
+	c.out = append(c.out, ']')
+	return &value{data: c.out, end: len(c.out), key: "input"}, nil
+}
+
+// items is a conversation while it is put together.
+type items struct {
+	out    []byte   // a JSON array of messages, open
+	begun  bool     // a message is in out
+	system [][]byte // quoted texts that were said before all others
+
+	// The message of the assistant that is being put together.
+	assistant      bool
+	reasoning, say [][]byte // quoted texts
+	calls          []byte   // JSON objects
+}
+
+// An item is an element of the input, its members found.
+type item struct {
+	*value
+	kind, role, id, content, summary, callID, name, arguments, output value
+}
+
+func (c *items) add(v *value) *openai.Error {
+	if !v.isObject() {
+		return v.wrongType("an object")
+	}
+	it := item{value: v}
+	for key, m := range v.members() {
+		switch key {
+		case "type":
+			it.kind = *m
+		case "role":
+			it.role = *m
+		case "id":
+			it.id = *m
+		case "content":
+			it.content = *m
+		case "summary":
+			it.summary = *m
+		case "call_id":
+			it.callID = *m
+		case "name":
+			it.name = *m
+		case "arguments":
+			it.arguments = *m
+		case "output":
+			it.output = *m
+		}
+	}
+	kind := "message" // a message need not say that it is one
+	switch {
+	case given(it.kind):
+		var err *openai.Error
+		if kind, err = it.kind.text(); err != nil {
+			return err
+		}
+	case !given(it.role) && given(it.id):
+		kind = "item_reference"
+	}
+	switch kind {
+	case "message":
+		return c.addMessage(&it)
+	case "function_call":
+		return c.addCall(&it)
+	case "function_call_output":
+		return c.addOutput(&it)
+	case "reasoning":
+		return c.addReasoning(&it)
+	case "item_reference":
+		return openai.Unsupported(it.param(), "it refers to an item, and items are not stored; send the item itself")
+	}
+	return openai.Unsupported(it.kind.param(), "only message, function_call, function_call_output and reasoning are")
+}
+
+func given(v value) bool { return v.data != nil && !v.isNull() }
+
+func (c *items) addMessage(it *item) *openai.Error {
+	if !given(it.role) {
+		return openai.Missing(it.param() + ".role")
+	}
+	role, err := it.role.text()
+	if err != nil {
+		return err
+	}
+	if !given(it.content) {
+		return openai.Missing(it.param() + ".content")
+	}
+	texts, err := readTexts(&it.content)
+	if err != nil {
+		return err
+	}
+	switch role {
+	case "user":
+		c.message(role, texts)
+	case "assistant":
+		c.assistant = true
+		c.say = append(c.say, texts...)
+	case "system", "developer":
+		if !c.begun && !c.assistant {
+			c.system = append(c.system, joinTexts(texts))
+			return nil
+		}
+		c.message("system", texts)
+	default:
+		return it.role.invalid("must be user, assistant, system or developer.")
+	}
+	return nil
+}
+
+// readTexts returns the texts of a content as they are quoted.
+func readTexts(content *value) ([][]byte, *openai.Error) {
+	if content.isText() {
+		return [][]byte{content.raw()}, nil
+	}
+	if !content.isArray() {
+		return nil, content.wrongType("a string or an array of content parts")
+	}
+	var texts [][]byte
+	for _, part := range content.elements() {
+		if !part.isObject() {
+			return nil, part.wrongType("an object")
+		}
+		var kindValue, text, refusal value
+		for key, m := range part.members() {
+			switch key {
+			case "type":
+				kindValue = *m
+			case "text":
+				text = *m
+			case "refusal":
+				refusal = *m
+			}
+		}
+		if !given(kindValue) {
+			return nil, openai.Missing(part.param() + ".type")
+		}
+		kind, err := kindValue.text()
+		if err != nil {
+			return nil, err
+		}
+		name := "text"
+		switch kind {
+		case "input_text", "output_text", "text", "summary_text", "reasoning_text":
+		case "refusal": // what a model said when it would not answer
+			name, text = "refusal", refusal
+		default:
+			return nil, openai.Unsupported(kindValue.param(), "only content parts of text are; images, audio and files cannot be read")
+		}
+		if !given(text) {
+			return nil, openai.Missing(part.param() + "." + name)
+		}
+		if !text.isText() {
+			return nil, text.wrongType("a string")
+		}
+		texts = append(texts, text.raw())
+	}
+	return texts, nil
+}
+
+// addCall adds a call that the model made, in one message with what it said before.
+func (c *items) addCall(it *item) *openai.Error {
+	for _, m := range []struct {
+		name string
+		v    *value
+	}{{"call_id", &it.callID}, {"name", &it.name}, {"arguments", &it.arguments}} {
+		if !given(*m.v) {
+			return openai.Missing(it.param() + "." + m.name)
+		}
+		if !m.v.isText() {
+			return m.v.wrongType("a string")
+		}
+	}
+	c.assistant = true
+	if len(c.calls) > 0 {
+		c.calls = append(c.calls, ',')
+	}
+	c.calls = append(append(c.calls, `{"id":`...), it.callID.raw()...)
+	c.calls = append(append(c.calls, `,"type":"function","function":{"name":`...), it.name.raw()...)
+	c.calls = append(append(c.calls, `,"arguments":`...), it.arguments.raw()...)
+	c.calls = append(c.calls, "}}"...)
+	return nil
+}
+
+func (c *items) addOutput(it *item) *openai.Error {
+	if !given(it.callID) {
+		return openai.Missing(it.param() + ".call_id")
+	}
+	if !it.callID.isText() {
+		return it.callID.wrongType("a string")
+	}
+	if !given(it.output) {
+		return openai.Missing(it.param() + ".output")
+	}
+	texts, err := readTexts(&it.output)
+	if err != nil {
+		return err
+	}
+	c.open("tool")
+	c.out = append(append(c.out, `,"tool_call_id":`...), it.callID.raw()...)
+	c.close(texts)
+	return nil
+}
+
+// addReasoning gives a thought back to the model whose it was: its text, or its
+// summary where there is no text. What is encrypted was so by another server; it
+// cannot be read, and is passed over.
+func (c *items) addReasoning(it *item) *openai.Error {
+	for _, m := range []*value{&it.content, &it.summary} {
+		if !given(*m) || m.isArray() && m.isEmpty() {
+			continue
+		}
+		texts, err := readTexts(m)
+		if err != nil {
+			return err
+		}
+		c.assistant = true
+		c.reasoning = append(c.reasoning, texts...)
+		return nil
+	}
+	return nil
+}
+
+func (c *items) message(role string, texts [][]byte) {
+	c.open(role)
+	c.close(texts)
+}
+
+// open begins a message, up to its content, when all that was before it is out.
+func (c *items) open(role string) {
+	c.endAssistant()
+	c.endSystem()
+	c.comma()
+	c.out = append(append(append(c.out, `{"role":"`...), role...), '"')
+}
+
+func (c *items) comma() {
+	if c.begun {
+		c.out = append(c.out, ',')
+	}
+	c.begun = true
+}
+
+// close ends a message with its content: one text, or a list of parts.
+func (c *items) close(texts [][]byte) {
+	c.out = append(c.out, `,"content":`...)
+	switch len(texts) {
+	case 0:
+		c.out = append(c.out, `""`...)
+	case 1:
+		c.out = append(c.out, texts[0]...)
+	default:
+		c.out = append(c.out, textParts(texts)...)
+	}
+	c.out = append(c.out, '}')
+}
+
+func (c *items) endSystem() {
+	if len(c.system) == 0 {
+		return
+	}
+	system := joinWith(c.system, `\n\n`)
+	c.system = nil
+	c.comma()
+	c.out = append(c.out, `{"role":"system"`...)
+	c.close([][]byte{system})
+}
+
+// endAssistant ends the message of the assistant, if there is one. Without text the
+// content of calls is null, as OpenAI has it and templates expect it.
+func (c *items) endAssistant() {
+	if !c.assistant {
+		return
+	}
+	say, reasoning, calls := c.say, c.reasoning, c.calls
+	c.assistant, c.say, c.reasoning, c.calls = false, nil, nil, nil
+	c.open("assistant")
+	if len(reasoning) > 0 {
+		c.out = append(append(c.out, `,"reasoning_content":`...), joinTexts(reasoning)...)
+	}
+	if len(calls) > 0 {
+		c.out = append(append(append(c.out, `,"tool_calls":[`...), calls...), ']')
+		if len(say) == 0 {
+			c.out = append(c.out, `,"content":null}`...)
+			return
+		}
+	}
+	c.close(say)
+}
