@@ -32,10 +32,15 @@ type Answer struct {
 
 // A Choice is one element of the answer.
 type Choice struct {
-	Text   string
-	Finish string // "" = it has not ended
-	role   bool
+	Text      string
+	Reasoning string // of the field reasoning_content
+	Calls     []Call
+	Finish    string // "" = it has not ended
+	role      bool
 }
+
+// A Call is a tool call, its arguments joined.
+type Call struct{ ID, Name, Arguments string }
 
 // Usage is the usage object of the API.
 type Usage struct {
@@ -70,12 +75,25 @@ type chunkChoice struct {
 }
 
 type delta struct {
-	Role    *string `json:"role"`
-	Content *string `json:"content"`
+	Role      *string     `json:"role"`
+	Content   *string     `json:"content"`
+	Reasoning string      `json:"reasoning_content"`
+	Calls     []callDelta `json:"tool_calls"`
+}
+
+type callDelta struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function *struct {
+		Name      string  `json:"name"`
+		Arguments *string `json:"arguments"`
+	} `json:"function"`
 }
 
 // Stream posts body (with "stream": true in it) to url+path, calls onChunk with
-// the number of chunks that had text so far, and checks the whole stream as the
+// the number of chunks that had text so far (an answer's, of its reasoning, or of a
+// call's arguments), and checks the whole stream as the
 // strictest clients would. A broken rule of the stream is an error; an error
 // that the API reports is in the Answer.
 func Stream(ctx context.Context, url, path, body string, onChunk func(n int)) (*Answer, error) {
@@ -246,16 +264,51 @@ func (s *strictReader) choice(data []byte, choices []chunkChoice) error {
 		}
 		choice.role = true
 		text = c.Delta.Content
+		if c.Delta.Reasoning != "" {
+			if choice.Reasoning += c.Delta.Reasoning; choice.Text != "" {
+				return fmt.Errorf("reasoning after the answer has begun: %s", data)
+			}
+			s.sawText()
+		}
+		for i := range c.Delta.Calls {
+			if err := s.call(choice, &c.Delta.Calls[i]); err != nil {
+				return fmt.Errorf("%w: %s", err, data)
+			}
+		}
 	}
 	if text != nil && *text != "" {
 		choice.Text += *text
-		s.texts++
-		if s.onChunk != nil {
-			s.onChunk(s.texts)
-		}
+		s.sawText()
 	}
 	if c.FinishReason != nil {
 		choice.Finish = *c.FinishReason
+	}
+	return nil
+}
+
+func (s *strictReader) sawText() {
+	s.texts++
+	if s.onChunk != nil {
+		s.onChunk(s.texts)
+	}
+}
+
+func (s *strictReader) call(choice *Choice, d *callDelta) error {
+	if d.Index == nil || d.Function == nil || d.Function.Arguments == nil {
+		return fmt.Errorf("a piece of a call without index, function or arguments")
+	}
+	switch n := len(choice.Calls); {
+	case *d.Index == n:
+		if d.ID == "" || d.Type != "function" || d.Function.Name == "" {
+			return fmt.Errorf("a call begins without id, type or name")
+		}
+		choice.Calls = append(choice.Calls, Call{ID: d.ID, Name: d.Function.Name})
+	case *d.Index != n-1 || d.ID != "" || d.Type != "" || d.Function.Name != "":
+		return fmt.Errorf("a piece that is none of the last call")
+	}
+	if *d.Function.Arguments != "" {
+		choice.Calls[*d.Index].Arguments += *d.Function.Arguments
+		s.sawText()
 	}
 	return nil
 }
