@@ -9,7 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -229,7 +229,7 @@ func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 			beginning(t, w, want, got)
 		default:
 			c["whole"]++
-			if !slices.Equal(got.Choices, want.Choices) || (got.Usage == nil) != (want.Usage == nil) || got.Usage != nil && *got.Usage != *want.Usage {
+			if !reflect.DeepEqual(got.Choices, want.Choices) || (got.Usage == nil) != (want.Usage == nil) || got.Usage != nil && *got.Usage != *want.Usage {
 				t.Errorf("%v got %+v %+v\nwant %+v %+v", w, got.Choices, got.Usage, want.Choices, want.Usage)
 			}
 		}
