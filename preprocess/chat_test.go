@@ -17,7 +17,7 @@ func TestRenders(t *testing.T) {
 			"<|im_start|>user\nHi<|im_end|>\n" + end},
 		{"roles developer and tool",
 			`"messages":[{"role":"developer","content":"d"},{"role":"user","content":"u"},{"role":"tool","tool_call_id":"c","content":"t"}]`,
-			"<|im_start|>developer\nd<|im_end|>\n<|im_start|>user\nu<|im_end|>\n<|im_start|>tool\nt<|im_end|>\n" + end},
+			"<|im_start|>developer\nd<|im_end|>\n<|im_start|>user\nu<|im_end|>\n<|im_start|>user\n<tool_response>\nt\n</tool_response><|im_end|>\n" + end},
 		{"parts, also the assistant's",
 			`"messages":[{"role":"user","content":[{"type":"text","text":"a \"q\""},{"text":"b","type":"text"}]},{"role":"assistant","content":[{"type":"text","text":"c"}]}]`,
 			"<|im_start|>user\na \"q\"\nb<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n" + end},
@@ -36,8 +36,8 @@ func TestRenders(t *testing.T) {
 		{"continuing parts", `"continue_final_message":true,"messages":[{"role":"assistant","content":[{"type":"text","text":"On"},{"type":"text","text":"ce"}]}]`,
 			"<|im_start|>assistant\nOn\nce"},
 		{"tools as they came", `"tool_choice":"none","tools":[{"type":"function","function":{"z":1.0,"name":"f","a":"<a>&\u2028é"}}]`,
-			"<|im_start|>system\nTools:\n" + `{"type": "function", "function": {"z": 1.0, "name": "f", "a": "<a>&` + "\u2028" + `é"}}` +
-				"<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n" + end},
+			"<|im_start|>system\nTools:\n<tools>\n" + `{"type": "function", "function": {"z": 1.0, "name": "f", "a": "<a>&` + "\u2028" + `é"}}` +
+				"\n</tools>\nCall one with:\n<tool_call>\n{\"name\": NAME, \"arguments\": OBJECT}\n</tool_call><|im_end|>\n<|im_start|>user\nHi<|im_end|>\n" + end},
 		{"no tools", `"tools":[],"tool_choice":"auto"`,
 			"<|im_start|>user\nHi<|im_end|>\n" + end},
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,14 +15,14 @@ import (
 // at its beginning when a generation begins, whatever the prompt ends with: a
 // constrained answer that is continued shows it.
 //
-// Of a grammar, a regular expression and a structural tag nothing is understood:
-// the text only shows which sort was asked for.
+// Of a structural tag, and of what else is not understood, the text only shows which
+// sort was asked for.
 func (g *generation) constrain(c *engine.Constraint) {
 	if c == nil || g.config.VocabSize != len(g.words.pieces) {
 		return
 	}
 	d := draw(mix(g.chain + 2))
-	text := ""
+	text, understood := "", true
 	switch {
 	case c.JSONSchema != nil || c.JSONObject:
 		source := c.JSONSchema
@@ -35,9 +36,17 @@ func (g *generation) constrain(c *engine.Constraint) {
 		text = string(encodeJSON(instance{root: schema, d: &d}.of(schema, 0)))
 	case c.Choice != nil:
 		text = c.Choice[d.below(len(c.Choice))]
+	case c.Regex != "":
+		text, understood = matching(c.Regex, &d)
+	case c.Grammar != "":
+		text, understood = deriving(c.Grammar, &d)
 	default:
+		understood = false
+	}
+	if !understood {
 		text = string(c.Parameter()) + " " + strconv.Itoa(d.below(1000))
 	}
+	g.script = nil // a grammar leaves no room for anything before it
 	for _, b := range []byte(text) {
 		g.script = append(g.script, g.words.ids[string(b)])
 	}
@@ -50,6 +59,7 @@ func (g *generation) constrain(c *engine.Constraint) {
 type instance struct {
 	root any
 	d    *draw
+	odd  []string // characters that its texts may hold besides letters
 }
 
 // maxInstanceDepth is where what need not be there is left out.
@@ -96,18 +106,30 @@ func (in instance) of(schema any, depth int) any {
 		}
 		return list
 	case "integer", "number":
-		least, _ := s["minimum"].(float64)
-		span := 1000
-		if most, ok := s["maximum"].(float64); ok && most >= least {
-			span = int(min(most-least, 1000)) + 1
-		}
-		return int(least) + in.d.below(span)
+		return in.number(s)
 	case "boolean":
 		return in.d.one(2)
 	case "null":
 		return nil
 	}
-	return word(in.d)
+	return in.word()
+}
+
+// number draws a whole number within the bounds, near zero where they allow it.
+func (in instance) number(s map[string]any) int {
+	least, bounded := s["minimum"].(float64)
+	most, ok := s["maximum"].(float64)
+	if !ok {
+		most = math.MaxInt64
+	}
+	if !bounded || least < 0 && most >= 0 {
+		least = 0
+	}
+	span := 1000
+	if most >= least {
+		span = int(min(most-least, 999)) + 1
+	}
+	return int(least) + in.d.below(span)
 }
 
 func (in instance) object(s map[string]any, depth int) any {
@@ -120,7 +142,7 @@ func (in instance) object(s map[string]any, depth int) any {
 	slices.Sort(names) // a map's order is random, the model must not be
 	object := map[string]any{}
 	if s["properties"] == nil && s["additionalProperties"] != false {
-		object["n"], object["s"] = in.d.below(1000), word(in.d)
+		object["n"], object["s"] = in.d.below(1000), in.word()
 	}
 	for _, name := range names {
 		if depth <= maxInstanceDepth || slices.Contains(required, any(name)) {
@@ -130,11 +152,16 @@ func (in instance) object(s map[string]any, depth int) any {
 	return object
 }
 
-// word draws a text of letters.
-func word(d *draw) string {
-	text := make([]byte, 3+d.below(6))
+// word draws a text of letters, with one character now and then that JSON escapes or
+// that is no ASCII, if that is wanted.
+func (in instance) word() string {
+	text := make([]byte, 3+in.d.below(6))
 	for i := range text {
-		text[i] = byte('a' + d.below(26))
+		text[i] = byte('a' + in.d.below(26))
+	}
+	if len(in.odd) > 0 && in.d.one(2) {
+		at := in.d.below(len(text))
+		return string(text[:at]) + in.odd[in.d.below(len(in.odd))] + string(text[at:])
 	}
 	return string(text)
 }

@@ -14,6 +14,11 @@
 //
 // StyleHash takes any id of the vocabulary, StyleWhole only whole characters,
 // and StyleWords picks the next word of a small grammar, for people to read.
+// In a chat it also thinks and calls tools, in the form of Qwen 3: it calls each
+// tool that the user names, as often and in this order, or else one of those offered,
+// with arguments that fit its schema, and answers their results with words; it thinks
+// where the template has opened a thought (enable_thinking, reasoning_effort) or the
+// user writes /think.
 // The embedded model folder (package toymodel makes it, WriteModel writes it)
 // gives frontends the tokenizer and the chat template that go with the ids.
 //
@@ -31,8 +36,8 @@
 // far as a frontend sees a difference.
 //
 // Not simulated: several prompts or answers per request (n), echo, prompt
-// logprobs, what a grammar or a regular expression says (a schema has an answer that fits it, a
-// choice one of its texts), LoRA (but for its list), and penalties, which
+// logprobs, structural tags (schemas, choices, regular expressions and simple grammars have
+// an answer that fits them), LoRA (but for its list), and penalties, which
 // like small logit biases are accepted and change nothing, because the model
 // has no logits; a bias of 100 or more forces an id, -100 or less bans it.
 //

@@ -47,8 +47,11 @@ func newGeneration(config *Config, prompt []engine.TokenID, sampling engine.Samp
 	for _, id := range prompt {
 		g.push(id)
 	}
-	if config.Say != "" {
+	switch {
+	case config.Say != "":
 		g.script = restOf(scriptOf(config), prompt)
+	case config.Style == StyleWords && config.VocabSize == len(g.words.pieces):
+		g.script = g.opening(prompt)
 	}
 	return g
 }
@@ -94,11 +97,16 @@ func (g *generation) ends(id engine.TokenID) bool {
 }
 
 func (g *generation) push(id engine.TokenID) {
-	g.chain = mix(g.chain*0x9E3779B97F4A7C15 + uint64(uint32(id)) + 1)
+	g.chain = link(g.chain, id)
 	g.position++
 	g.grammar = g.grammar.after(g.words.words, id)
 	text := g.words.text(g.begun, id)
 	g.begun = append(text[:0], tail(text)...)
+}
+
+// link is the chain with one id more.
+func link(chain uint64, id engine.TokenID) uint64 {
+	return mix(chain*0x9E3779B97F4A7C15 + uint64(uint32(id)) + 1)
 }
 
 // A draw is a source of numbers that all follow from one.
@@ -138,11 +146,6 @@ const maxRedraws = 64
 
 // choose draws the next id, masked ones excepted.
 func (g *generation) choose() engine.TokenID {
-	if len(g.script) > 0 {
-		id := g.script[0]
-		g.script = g.script[1:]
-		return id
-	}
 	if len(g.script) > 0 {
 		id := g.script[0]
 		g.script = g.script[1:]

@@ -101,9 +101,34 @@ func TestChatTemplate(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
-	in.Tools = json.RawMessage(`[{"type":"function"}]`)
+	if m.Formats.Tool == nil || m.Formats.Tool.Name != "hermes" || m.Formats.Reasoning == nil || m.Formats.Reasoning.Name != "qwen3" {
+		t.Errorf("it is read as %+v, want hermes and qwen3", m.Formats)
+	}
+	for kwargs, tail := range map[string]string{
+		`{"enable_thinking":true}`:                           "<think>\n",
+		`{"reasoning_effort":"low"}`:                         "<think>\n",
+		`{"enable_thinking":false}`:                          "<think>\n\n</think>\n\n",
+		`{"reasoning_effort":"none"}`:                        "<think>\n\n</think>\n\n",
+		`{"enable_thinking":false,"reasoning_effort":"low"}`: "<think>\n\n</think>\n\n",
+	} {
+		in.Kwargs = json.RawMessage(kwargs)
+		if got, err := m.Template.Render(in); err != nil || got != want+tail {
+			t.Errorf("%s: %q, %v; want %q", kwargs, got, err, want+tail)
+		}
+	}
+	in.Kwargs = nil
+	in.Tools = json.RawMessage(`[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}]`)
+	in.Messages = json.RawMessage(`[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"},
+		{"role":"assistant","content":"hi","tool_calls":[{"function":{"name":"f","arguments":"{\"a\": 1}"}},{"function":{"name":"g","arguments":{"b":[]}}}]},
+		{"role":"tool","content":"one"},{"role":"tool","content":"two"}]`)
 	got, err = m.Template.Render(in)
-	want = strings.Replace(want, "Be brief.", "Be brief.\n\nTools:\n{\"type\": \"function\"}", 1)
+	want = "<|im_start|>system\nBe brief.\n\nTools:\n<tools>\n" +
+		`{"type": "function", "function": {"name": "f"}}` + "\n" + `{"type": "function", "function": {"name": "g"}}` +
+		"\n</tools>\nCall one with:\n<tool_call>\n{\"name\": NAME, \"arguments\": OBJECT}\n</tool_call><|im_end|>\n" +
+		"<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\nhi\n<tool_call>\n" +
+		`{"name": "f", "arguments": {"a": 1}}` + "\n</tool_call>\n<tool_call>\n" + `{"name": "g", "arguments": {"b": []}}` +
+		"\n</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response><|im_end|>\n" +
+		"<|im_start|>assistant\n"
 	if err != nil || got != want {
 		t.Errorf("with tools: %q, %v; want %q", got, err, want)
 	}

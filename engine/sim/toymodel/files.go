@@ -11,13 +11,25 @@ import (
 // ContextLength is what the model's config.json claims, in tokens.
 const ContextLength = 8192
 
-// chatTemplate is ChatML, with a tools block as the larger models have it.
+// chatTemplate is ChatML, with tools, calls and thoughts in the form of Hermes and
+// Qwen 3. A thought is opened where enable_thinking or a reasoning_effort asks for it.
 const chatTemplate = `{%- if tools %}{{- '<|im_start|>system\n' }}{%- if messages[0].role == 'system' %}{{- messages[0].content + '\n\n' }}{%- endif %}` +
-	`{{- 'Tools:' }}{%- for tool in tools %}{{- '\n' }}{{- tool | tojson }}{%- endfor %}{{- '<|im_end|>\n' }}` +
+	`{{- 'Tools:\n<tools>' }}{%- for tool in tools %}{{- '\n' }}{{- tool | tojson }}{%- endfor %}` +
+	`{{- '\n</tools>\nCall one with:\n<tool_call>\n{"name": NAME, "arguments": OBJECT}\n</tool_call><|im_end|>\n' }}` +
 	`{%- elif messages[0].role == 'system' %}{{- '<|im_start|>system\n' + messages[0].content + '<|im_end|>\n' }}{%- endif %}` +
-	`{%- for message in messages %}{%- if not (loop.first and message.role == 'system') %}` +
-	`{{- '<|im_start|>' + message.role + '\n' }}{%- if message.content %}{{- message.content }}{%- endif %}{{- '<|im_end|>\n' }}` +
-	`{%- endif %}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}`
+	`{%- for message in messages %}{%- if message.role == 'tool' %}` +
+	`{%- if loop.first or messages[loop.index0 - 1].role != 'tool' %}{{- '<|im_start|>user' }}{%- endif %}` +
+	`{{- '\n<tool_response>\n' + (message.content or '') + '\n</tool_response>' }}` +
+	`{%- if loop.last or messages[loop.index0 + 1].role != 'tool' %}{{- '<|im_end|>\n' }}{%- endif %}` +
+	`{%- elif not (loop.first and message.role == 'system') %}` +
+	`{{- '<|im_start|>' + message.role + '\n' }}{%- if message.content %}{{- message.content }}{%- endif %}` +
+	`{%- for call in message.tool_calls or [] %}{%- if message.content or not loop.first %}{{- '\n' }}{%- endif %}` +
+	`{{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}` +
+	`{%- if call.function.arguments is string %}{{- call.function.arguments }}{%- else %}{{- call.function.arguments | tojson }}{%- endif %}` +
+	`{{- '}\n</tool_call>' }}{%- endfor %}{{- '<|im_end|>\n' }}` +
+	`{%- endif %}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}` +
+	`{%- if enable_thinking is defined and not enable_thinking or reasoning_effort == 'none' %}{{- '<think>\n\n</think>\n\n' }}` +
+	`{%- elif enable_thinking or reasoning_effort %}{{- '<think>\n' }}{%- endif %}{%- endif %}`
 
 // An object is a JSON object whose keys keep their order.
 type object []field
