@@ -18,6 +18,9 @@ const (
 // Formats are how a model writes tool calls and reasoning; nil = none is known.
 type Formats struct {
 	Tool, Reasoning *parser.Format
+	// ToolByFlag: the operator chose Tool, who may know of another way in which
+	// the model is shown tools than its template.
+	ToolByFlag bool
 	// Markers are the special tokens among the markers of both, whose text the parser
 	// must see.
 	Markers []int32
@@ -32,6 +35,7 @@ func (o *Options) formatsOf(m *Model) Formats {
 		Tool:      chosen(o.ToolCallParsers, m.Name, parser.ToolByName, parser.DetectTool, m.TemplateFor(true)),
 		Reasoning: chosen(o.ReasoningParsers, m.Name, parser.ReasoningByName, parser.DetectReasoning, m.TemplateFor(false)),
 	}
+	f.ToolByFlag = f.Tool != nil && flagFor(o.ToolCallParsers, m.Name) != parserAuto
 	for _, format := range []*parser.Format{f.Tool, f.Reasoning} {
 		if format == nil {
 			continue

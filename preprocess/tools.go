@@ -59,8 +59,9 @@ func (r *request) checkTools() *openai.Error {
 	}
 	switch choice {
 	case toolsAuto:
-		if !r.model.Shape.Tools {
-			return openai.Unsupported("tools", "the model's chat template does not show tools to the model")
+		if !r.model.Shape.Tools && !r.model.Formats.ToolByFlag {
+			return openai.Unsupported("tools", "the model's chat template does not show tools to the model; "+
+				"if a message describes them, the operator can say how the model writes calls with --tool-call-parser")
 		}
 		return r.allowCalls()
 	case toolsNone:
