@@ -24,7 +24,7 @@ type Request struct {
 	ID         string `json:"id"`
 	ClientID   string `json:"client_id"` // its X-Request-Id; "" = none
 	Model      string `json:"model"`     // "" while receiving
-	Endpoint   string `json:"endpoint"`  // chat_completions or completions
+	Endpoint   string `json:"endpoint"`  // chat_completions, completions or responses
 	Phase      string `json:"phase"`     // receiving, queued, streaming or moving
 	Worker     string `json:"worker"`    // where it runs; "" = it waits for one
 	Tokens     int    `json:"tokens"`    // generated so far, by all attempts

@@ -68,6 +68,8 @@ func endpointOf(r *http.Request) *endpoint {
 		return &chatCompletions
 	case r.URL.Path == "/v1/completions":
 		return &completions
+	case r.URL.Path == "/v1/responses":
+		return &responses
 	}
 	return nil
 }

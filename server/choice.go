@@ -26,7 +26,8 @@ type choice struct {
 	start            time.Time     // of the call
 	lastToken        time.Duration // when the newest token came, after start
 	delta            backend.Delta // the newest one; its slices end with the iteration
-	encoder          encoder       // of a stream's chunks
+	events           eventEncoder  // of a stream; nil in a JSON reply
+	encoder          encoder       // it is this, if the stream is one of chunks
 	reading          *reading      // nil = the answer is text and nothing else
 	latencies        latencyCounts
 

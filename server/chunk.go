@@ -4,6 +4,7 @@ import (
 	"unicode/utf8"
 
 	"baton/backend"
+	"baton/openai"
 	"baton/preprocess"
 )
 
@@ -16,10 +17,12 @@ type encoder struct {
 	buf         []byte
 	prefixBytes int
 
-	begun           bool // the first chunk was made
+	head            []byte // what all chunks of the request begin with
+	begun           bool   // the first chunk was made
 	chat            bool
 	returnIDs       bool
 	continuousUsage bool
+	usage           bool        // a chunk with it ends the stream
 	promptTokens    int         // of this choice, for continuous usage
 	logprobs        logprobList // nil: not asked for
 	echo            string      // sent before the first output; completions only
@@ -41,6 +44,23 @@ func appendHead(dst []byte, object, id string, created int64, model string) []by
 	return append(dst, `,"choices":[`...)
 }
 
+// encodeChunks makes the encoders of all choices. It returns the first chunks of all
+// where there are several choices: see streamAnswer.send.
+func (c *call) encodeChunks() (openings []byte) {
+	head := chunkHead(c.ep, c.ids.own, c.start.Unix(), c.prepared.Model)
+	for _, choice := range c.choices {
+		choice.events = &choice.encoder
+		choice.encoder.init(c.ep, c.prepared, choice.index, head)
+		if choice.reading != nil {
+			choice.encoder.read(choice.reading, c.server.cfg.ReasoningField)
+		}
+		if len(c.choices) > 1 {
+			openings = append(openings, choice.encoder.begin()...)
+		}
+	}
+	return openings
+}
+
 // init makes e the encoder of a choice, whose chunks begin with head.
 func (e *encoder) init(ep *endpoint, p *preprocess.Prepared, index int, head []byte) {
 	choice := &p.Choices[index]
@@ -52,6 +72,7 @@ func (e *encoder) init(ep *endpoint, p *preprocess.Prepared, index int, head []b
 		buf = append(buf, `,"text":"`...)
 	}
 	e.buf, e.prefixBytes = buf[:0], len(buf)
+	e.head = head
 	e.chat = ep.chat
 	e.logprobs = newLogprobList(ep, choice)
 	e.echo = choice.Echo
@@ -59,6 +80,7 @@ func (e *encoder) init(ep *endpoint, p *preprocess.Prepared, index int, head []b
 	e.promptTokens = len(e.promptIDs)
 	e.returnIDs = p.ReturnTokenIDs
 	e.continuousUsage = p.ContinuousUsage
+	e.usage = p.IncludeUsage
 }
 
 func newLogprobList(ep *endpoint, choice *preprocess.Choice) logprobList {
@@ -187,10 +209,18 @@ func appendFinish(dst []byte, d *backend.Delta) []byte {
 	return append(dst, "null"...)
 }
 
-// appendUsageChunk appends the chunk that only carries the usage of the request.
-func appendUsageChunk(dst, head []byte, u tokenUsage) []byte {
-	dst = append(append(dst, head...), `],"usage":`...)
-	return append(u.appendTo(dst), "}\n\n"...)
+// last ends the stream with the usage, if it is asked for, the comment and the end mark.
+func (e *encoder) last(dst []byte, u *tokenUsage, comment []byte) []byte {
+	if e.usage {
+		dst = append(append(dst, e.head...), `],"usage":`...)
+		dst = append(u.appendTo(dst), "}\n\n"...)
+	}
+	return append(append(dst, comment...), doneEvent...)
+}
+
+// fail ends the stream with an event that is an error to all clients.
+func (e *encoder) fail(dst []byte, err *openai.Error) []byte {
+	return append(appendEnvelope(append(dst, "data: "...), err), "\n\n"...)
 }
 
 const doneEvent = "data: [DONE]\n\n"

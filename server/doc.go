@@ -7,7 +7,8 @@
 // runs on the handler's own goroutine; several run on one goroutine each and
 // share the answer. An answer is either a stream of server-sent events
 // (stream.go, with the bytes of a chunk in chunk.go) or one JSON object
-// (reply.go), made from the same deltas.
+// (reply.go), made from the same deltas. The Responses API has a grammar of its own
+// for both (responses.go, responsesstream.go), and everything else in common.
 //
 // What a failure looks like is one table in errors.go: before the first byte it
 // is an HTTP status with OpenAI's error object, after it an event with that

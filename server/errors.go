@@ -152,6 +152,17 @@ func errInternal() *openai.Error {
 	}
 }
 
+// errNotStored answers whoever asks for a response that was given before, wants it
+// deleted or cancelled.
+func errNotStored() *openai.Error {
+	return &openai.Error{
+		Status:  http.StatusNotFound,
+		Message: "Responses are not stored here: each is given once, to the request that asked for it.",
+		Type:    openai.TypeInvalidRequest,
+		Code:    "not_found",
+	}
+}
+
 func errStopping(message string) *openai.Error {
 	return &openai.Error{
 		Status:     http.StatusServiceUnavailable,

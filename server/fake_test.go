@@ -86,6 +86,17 @@ func (p *fakePreparer) Completion(id string, body []byte) (*preprocess.Prepared,
 	return p.Chat(id, body)
 }
 
+// fakeEcho is what a response repeats of its request.
+const fakeEcho = `"instructions":null,"metadata":{"a":"b"},"parallel_tool_calls":true,"temperature":1,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_p":1`
+
+func (p *fakePreparer) Responses(id string, body []byte) (*preprocess.Prepared, *openai.Error) {
+	out, err := p.Chat(id, body)
+	if err == nil {
+		out.Echo = []byte(fakeEcho)
+	}
+	return out, err
+}
+
 // choiceIndex is the number that fakePreparer put at the end of the id.
 func choiceIndex(req *backend.Request) int {
 	var i int
@@ -211,7 +222,7 @@ func (r *rig) serve(t testing.TB) *httptest.Server {
 	return ts
 }
 
-const chatPath, textPath = "/v1/chat/completions", "/v1/completions"
+const chatPath, textPath, responsesPath = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 
 // post sends a body and reads the whole answer.
 func post(t testing.TB, ts *httptest.Server, path, body string, headers ...string) (*http.Response, []byte) {

@@ -17,9 +17,13 @@ import (
 	"baton/preprocess"
 )
 
-// An endpoint is one of the two shapes of the generation API.
+// An endpoint is one of the three shapes of the generation API.
 type endpoint struct {
-	label        string // in metrics, as Dynamo names it
+	label   string // in metrics, as Dynamo names it
+	prepare func(p Preparer, requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
+
+	responses bool // a response of items, see responses.go; else chat or text completions, of which are:
+
 	replyObject  string
 	streamObject string
 	chat         bool
@@ -28,14 +32,21 @@ type endpoint struct {
 var (
 	chatCompletions = endpoint{
 		label:        "chat_completions",
+		prepare:      Preparer.Chat,
 		replyObject:  "chat.completion",
 		streamObject: "chat.completion.chunk",
 		chat:         true,
 	}
 	completions = endpoint{
 		label:        "completions",
+		prepare:      Preparer.Completion,
 		replyObject:  "text_completion",
 		streamObject: "text_completion",
+	}
+	responses = endpoint{
+		label:     "responses",
+		prepare:   Preparer.Responses,
+		responses: true,
 	}
 )
 
@@ -220,11 +231,7 @@ func (c *call) prepare(body []byte) (refusal *openai.Error) {
 			refusal = errInternal()
 		}
 	}()
-	prepare := c.server.preparer.Completion
-	if c.ep.chat {
-		prepare = c.server.preparer.Chat
-	}
-	p, refusal := prepare(c.ids.own, body)
+	p, refusal := c.ep.prepare(c.server.preparer, c.ids.own, body)
 	if refusal != nil {
 		c.guess(body)
 		return refusal

@@ -118,3 +118,14 @@ func (u *tokenUsage) appendTo(dst []byte) []byte {
 	}
 	return append(dst, '}')
 }
+
+// appendResponse appends it as responses have it. How much of a prompt a worker had in
+// its cache is not known.
+func (u *tokenUsage) appendResponse(dst []byte) []byte {
+	dst = appendInt(append(dst, `{"input_tokens":`...), u.promptTokens)
+	dst = append(dst, `,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0}`...)
+	dst = appendInt(append(dst, `,"output_tokens":`...), u.completionTokens)
+	dst = appendInt(append(dst, `,"output_tokens_details":{"reasoning_tokens":`...), u.reasoningTokens)
+	dst = appendInt(append(dst, `},"total_tokens":`...), u.promptTokens+u.completionTokens)
+	return append(dst, '}')
+}

@@ -111,7 +111,7 @@ func (m *metrics) model(name string) *modelMetrics {
 		tokens:        m.tokens.With(label),
 	}
 	m.interToken.merge(name, &latencyCounts{})
-	for _, ep := range []*endpoint{&chatCompletions, &completions} {
+	for _, ep := range []*endpoint{&chatCompletions, &completions, &responses} {
 		for _, requestType := range []string{"stream", "unary"} {
 			mm.requests.WithLabelValues(ep.label, requestType, "success", "")
 			mm.cancellations.WithLabelValues(ep.label, requestType)

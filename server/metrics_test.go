@@ -90,6 +90,7 @@ func TestSeriesExistFromTheStart(t *testing.T) {
 	got := rig.series(t)
 	for _, want := range []string{
 		`baton_test_requests_total{endpoint="chat_completions", error_type="", model="org/m", request_type="stream", status="success"}`,
+		`baton_test_requests_total{endpoint="responses", error_type="", model="org/m", request_type="stream", status="success"}`,
 		`baton_test_requests_total{endpoint="completions", error_type="", model="org/m", request_type="unary", status="success"}`,
 		`baton_test_model_cancellation_total{endpoint="chat_completions", model="org/m", request_type="stream"}`,
 		`baton_test_inflight_requests{model="org/m"}`,

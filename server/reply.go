@@ -28,20 +28,25 @@ type collected struct {
 	end      backend.Delta
 }
 
+// A replyBuilder makes the body of a JSON reply.
+type replyBuilder interface {
+	// add takes the newest delta of a choice, on the choice's goroutine.
+	add(c *choice)
+	// appendTo appends the whole body, when all choices have finished.
+	appendTo(dst []byte) []byte
+}
+
 // reply answers with one JSON object, made from the same deltas as a stream. It
 // returns why there is none, or nil.
 func (c *call) reply(ctx context.Context, w http.ResponseWriter) *engine.Error {
-	choices := make([]collected, len(c.choices))
-	for i := range choices {
-		prepared := &c.prepared.Choices[i]
-		choices[i].text = []byte(prepared.Echo)
-		choices[i].logprobs = newLogprobList(c.ep, prepared)
-		if r := c.choices[i].reading; r != nil {
-			choices[i].reading = newReadingReply(&choices[i], r)
-		}
+	var body replyBuilder
+	if c.ep.responses {
+		body = newResponseReply(c.choices[0])
+	} else {
+		body = c.newCompletion()
 	}
 	err := c.run(ctx, func(choice *choice) error {
-		choices[choice.index].add(&choice.delta, c.prepared.ReturnTokenIDs)
+		body.add(choice)
 		return nil
 	})
 	if err != nil {
@@ -53,10 +58,33 @@ func (c *call) reply(ctx context.Context, w http.ResponseWriter) *engine.Error {
 		return failure
 	}
 	c.setTraceHeaders(w)
-	if err := c.writeReply(w, c.appendReply(nil, choices)); err != nil {
+	if err := c.writeReply(w, body.appendTo(nil)); err != nil {
 		return &engine.Error{Kind: engine.Cancelled, Err: err}
 	}
 	return nil
+}
+
+// A completion is the reply of chat and text completions.
+type completion struct {
+	call    *call
+	choices []collected
+}
+
+func (c *call) newCompletion() *completion {
+	body := &completion{call: c, choices: make([]collected, len(c.choices))}
+	for i := range body.choices {
+		prepared := &c.prepared.Choices[i]
+		body.choices[i].text = []byte(prepared.Echo)
+		body.choices[i].logprobs = newLogprobList(c.ep, prepared)
+		if r := c.choices[i].reading; r != nil {
+			body.choices[i].reading = newReadingReply(&body.choices[i], r)
+		}
+	}
+	return body
+}
+
+func (b *completion) add(c *choice) {
+	b.choices[c.index].add(&c.delta, b.call.prepared.ReturnTokenIDs)
 }
 
 func (a *collected) add(d *backend.Delta, keepIDs bool) {
@@ -76,24 +104,31 @@ func (a *collected) add(d *backend.Delta, keepIDs bool) {
 	}
 }
 
-func (c *call) appendReply(dst []byte, choices []collected) []byte {
+func (b *completion) appendTo(dst []byte) []byte {
+	c := b.call
 	p := c.prepared
 	dst = appendHead(dst, c.ep.replyObject, c.ids.own, c.start.Unix(), p.Model)
-	for i := range choices {
+	for i := range b.choices {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = c.appendChoice(dst, i, &choices[i])
+		dst = c.appendChoice(dst, i, &b.choices[i])
 	}
-	u := tokenUsage{promptTokens: p.PromptTokens, completionTokens: c.completionTokens()}
-	for _, choice := range c.choices {
-		u.add(choice.reading)
-	}
+	u := c.usage()
 	dst = u.appendTo(append(dst, `],"usage":`...))
 	if p.ReturnTokenIDs && c.ep.chat {
 		dst = appendIDs(append(dst, `,"prompt_token_ids":`...), c.choices[0].request.Tokens.TokenIDs)
 	}
 	return append(dst, '}')
+}
+
+// usage is what the answer to a request cost whose choices have all finished.
+func (c *call) usage() tokenUsage {
+	u := tokenUsage{promptTokens: c.prepared.PromptTokens, completionTokens: c.completionTokens()}
+	for _, choice := range c.choices {
+		u.add(choice.reading)
+	}
+	return u
 }
 
 func (c *call) appendChoice(dst []byte, index int, a *collected) []byte {

@@ -20,7 +20,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		}
 	}
 	for path, allow := range map[string]string{
-		chatPath: "POST", textPath: "POST", "/v1/models": "GET, HEAD", "/v1/models/m": "GET, HEAD", "/health": "GET, HEAD", "/metrics": "GET, HEAD",
+		chatPath: "POST", textPath: "POST", responsesPath: "POST", "/v1/models": "GET, HEAD", "/v1/models/m": "GET, HEAD", "/health": "GET, HEAD", "/metrics": "GET, HEAD",
 	} {
 		req, _ := http.NewRequest("DELETE", ts.URL+path, nil)
 		resp, err := ts.Client().Do(req)
@@ -31,6 +31,12 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		wantError(t, resp, raw, 405, "method_not_allowed")
 		if got := resp.Header.Get("Allow"); got != allow {
 			t.Errorf("%s: Allow %q, want %q", path, got, allow)
+		}
+	}
+	for _, path := range []string{"/v1/responses/resp_1", "/v1/responses/resp_1/input_items", "/v1/responses/"} {
+		resp, raw := get(t, ts, path)
+		if e := wantError(t, resp, raw, 404, "not_found"); !strings.Contains(e.Error.Message, "not stored") {
+			t.Errorf("%s: %s", path, raw)
 		}
 	}
 	if resp, raw := get(t, ts, chatPath); resp.StatusCode != 405 {

@@ -37,6 +37,7 @@ type Server struct {
 type Preparer interface {
 	Chat(requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
 	Completion(requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
+	Responses(requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
 }
 
 // A Generator runs one choice. See backend.Stream for what it promises.
@@ -121,6 +122,8 @@ func (s *Server) Handler() http.Handler {
 	}
 	route("POST", "/v1/chat/completions", s.generate(&chatCompletions))
 	route("POST", "/v1/completions", s.generate(&completions))
+	route("POST", "/v1/responses", s.generate(&responses))
+	mux.HandleFunc("/v1/responses/{id...}", func(w http.ResponseWriter, r *http.Request) { writeError(w, errNotStored()) })
 	route("GET", "/v1/models", s.listModels)
 	route("GET", "/v1/models/{id...}", s.showModel)
 	route("GET", "/health", s.health)

@@ -46,6 +46,8 @@ func idPrefix(path string) string {
 		return "chatcmpl-"
 	case "/v1/completions":
 		return "cmpl-"
+	case "/v1/responses":
+		return responsePrefix
 	}
 	return "req-"
 }

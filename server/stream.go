@@ -7,15 +7,31 @@ import (
 	"sync"
 	"time"
 
+	"baton/backend"
 	"baton/engine"
+	"baton/openai"
 	"baton/sse"
 )
+
+// An eventEncoder makes the events of one choice, in the grammar of its endpoint. It
+// belongs to the choice's goroutine.
+type eventEncoder interface {
+	// add makes the events of a delta: none if it has nothing to show.
+	add(d *backend.Delta)
+	// take returns the events that were made, valid until the next call of add.
+	take() []byte
+	// last appends what ends the stream, behind the events of all choices. The
+	// comment, which may be empty, goes before the event that clients read no further
+	// than.
+	last(dst []byte, usage *tokenUsage, comment []byte) []byte
+	// fail appends what ends a stream that is not complete.
+	fail(dst []byte, e *openai.Error) []byte
+}
 
 // A streamAnswer sends the deltas of all choices as one stream of events.
 type streamAnswer struct {
 	out  sse.Writer
 	call *call
-	head []byte
 
 	openings []byte    // the first chunks of several choices
 	opening  sync.Once // sends them
@@ -30,20 +46,12 @@ type streamAnswer struct {
 // complete, or nil.
 func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) *engine.Error {
 	cfg := &c.server.cfg
-	a := &streamAnswer{
-		call: c,
-		head: chunkHead(c.ep, c.ids.own, c.start.Unix(), c.prepared.Model),
-		open: len(c.choices),
-	}
+	a := &streamAnswer{call: c, open: len(c.choices)}
 	a.usage.promptTokens = c.prepared.PromptTokens
-	for _, choice := range c.choices {
-		choice.encoder.init(c.ep, c.prepared, choice.index, a.head)
-		if choice.reading != nil {
-			choice.encoder.read(choice.reading, cfg.ReasoningField)
-		}
-		if len(c.choices) > 1 {
-			a.openings = append(a.openings, choice.encoder.begin()...)
-		}
+	if c.ep.responses {
+		c.choices[0].events = newResponseEncoder(c.choices[0])
+	} else {
+		a.openings = c.encodeChunks()
 	}
 	a.out.Init(w, r, sse.WriterConfig{
 		KeepAliveInterval: cfg.SSEKeepAliveInterval,
@@ -64,7 +72,7 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	if c.debug {
 		last = c.debugComment(last)
 	}
-	last = append(appendEnvelope(append(last, "data: "...), public), "\n\n"...)
+	last = c.choices[0].events.fail(last, public)
 	if begun, _ := a.out.End(last); !begun {
 		c.setTraceHeaders(w)
 		writeError(w, public)
@@ -74,11 +82,11 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 
 // deliver sends a delta: nothing, or one write with one flush.
 func (a *streamAnswer) deliver(c *choice) error {
-	c.encoder.add(&c.delta)
+	c.events.add(&c.delta)
 	if c.delta.FinishReason != "" {
 		return a.finish(c)
 	}
-	if events := c.encoder.take(); len(events) > 0 {
+	if events := c.events.take(); len(events) > 0 {
 		return a.send(events)
 	}
 	return nil
@@ -105,15 +113,13 @@ func (a *streamAnswer) finish(c *choice) error {
 	if a.call.debug {
 		a.debug.add(c)
 	}
-	events := c.encoder.take()
+	events := c.events.take()
 	if a.open == 0 {
-		if a.call.prepared.IncludeUsage {
-			events = appendUsageChunk(events, a.head, a.usage)
-		}
+		var comment []byte
 		if a.call.debug {
-			events = a.debug.appendTo(events)
+			comment = a.debug.appendTo(nil)
 		}
-		events = append(events, doneEvent...)
+		events = c.events.last(events, &a.usage, comment)
 	}
 	return a.send(events)
 }

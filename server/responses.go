@@ -1,0 +1,365 @@
+package server
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"baton/backend"
+	"baton/engine"
+	"baton/openai"
+	"baton/parser"
+)
+
+// The answer to POST /v1/responses is a list of items: reasoning, messages and calls
+// of functions, in the order in which the model writes them. A stream tells how they
+// grow (responsesstream.go), a JSON reply has them when they are complete.
+
+// responsePrefix begins the ids of responses; those of their items go on as it does.
+const responsePrefix = "resp_"
+
+// An itemKind is a sort of item in the output of a response.
+type itemKind struct {
+	idPrefix string
+
+	// Of the events that tell how its text grows; textMember is the text's name in
+	// the event that has all of it.
+	deltaEvent, doneEvent, textMember string
+
+	partType string // of its only content part; "" = it has none
+}
+
+var (
+	messageItem = &itemKind{"msg_", "response.output_text.delta", "response.output_text.done", "text", "output_text"}
+	thoughtItem = &itemKind{"rs_", "response.reasoning_text.delta", "response.reasoning_text.done", "text", "reasoning_text"}
+	callItem    = &itemKind{"fc_", "response.function_call_arguments.delta", "response.function_call_arguments.done", "arguments", ""}
+)
+
+// Statuses of responses and items.
+const (
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+	statusFailed     = "failed"
+)
+
+// A responseOutput is the list of items while it grows. It belongs to the choice's
+// goroutine.
+type responseOutput struct {
+	choice *choice
+	watch  outputWatch        // nil: nobody wants to see how it grows
+	give   func(parser.Event) // o.addPiece, made once
+
+	items []byte // JSON of those that are complete, with commas between them
+
+	kind   *itemKind // of the item that is open; nil = none is
+	index  int       // of that item, or the next one
+	text   []byte    // its text, as JSON spells it, without quotes
+	callID string
+	name   string
+
+	answered bool // there was a message or a call
+	status   string
+	logprobs *outputLogprobs // nil: not asked for
+}
+
+// An outputWatch is told how the output grows.
+type outputWatch interface {
+	opened()
+	// grew: the open item's text has more from this byte on; logprobs are of its
+	// tokens, as JSON.
+	grew(from int, logprobs []byte)
+	closed(status string)
+}
+
+func (o *responseOutput) init(c *choice, watch outputWatch) {
+	o.choice, o.watch, o.status = c, watch, statusInProgress
+	o.give = o.addPiece
+	if c.request.Tokens.Output.Logprobs {
+		o.logprobs = &outputLogprobs{plain: c.reading == nil}
+	}
+}
+
+// add takes the newest delta.
+func (o *responseOutput) add(d *backend.Delta) {
+	if o.logprobs != nil {
+		o.logprobs.add(d.Logprobs)
+	}
+	if o.choice.reading != nil {
+		o.choice.reading.read(d, o.give)
+	} else if len(d.Text) > 0 {
+		o.addPiece(parser.Event{Kind: parser.Content, Text: d.Text})
+	}
+	if d.FinishReason != "" {
+		o.finish(d.FinishReason)
+	}
+}
+
+func (o *responseOutput) addPiece(piece parser.Event) {
+	switch piece.Kind {
+	case parser.Content:
+		o.need(messageItem)
+	case parser.Reasoning:
+		o.need(thoughtItem)
+	case parser.Call:
+		o.close(statusCompleted)
+		o.callID, o.name = piece.ID, piece.Name
+		o.need(callItem)
+		return
+	}
+	o.grow(piece.Text)
+}
+
+// need opens an item of this kind unless one is open.
+func (o *responseOutput) need(kind *itemKind) {
+	if o.kind == kind {
+		return
+	}
+	o.close(statusCompleted)
+	o.kind = kind
+	o.answered = o.answered || kind != thoughtItem
+	if o.watch != nil {
+		o.watch.opened()
+	}
+}
+
+func (o *responseOutput) grow(text []byte) {
+	from := len(o.text)
+	o.text = appendEscaped(o.text, text)
+	var logprobs []byte
+	if o.logprobs != nil {
+		logprobs = o.logprobs.take(text, o.kind)
+	}
+	if o.watch != nil {
+		o.watch.grew(from, logprobs)
+	}
+}
+
+// close ends the open item, if there is one.
+func (o *responseOutput) close(status string) {
+	if o.kind == nil {
+		return
+	}
+	if o.watch != nil {
+		o.watch.closed(status)
+	}
+	o.items = o.appendItem(appendComma(o.items), status)
+	o.kind = nil
+	o.index++
+	o.text = o.text[:0]
+	if o.logprobs != nil {
+		o.logprobs.reset()
+	}
+}
+
+// finish ends the output. An answer that ended by itself has a message or a call,
+// even if the model had nothing to say: clients look for one.
+func (o *responseOutput) finish(reason engine.FinishReason) {
+	o.status = statusCompleted
+	if reason == engine.FinishLength {
+		o.status = statusIncomplete
+	} else if !o.answered {
+		o.need(messageItem)
+	}
+	if o.kind == messageItem && o.logprobs.waiting() {
+		o.grow(nil) // tokens behind the text
+	}
+	o.close(o.status)
+}
+
+// appendItemID appends the id of the open item as a JSON string.
+func (o *responseOutput) appendItemID(dst []byte) []byte {
+	dst = append(append(dst, '"'), o.kind.idPrefix...)
+	dst = append(dst, strings.TrimPrefix(o.choice.call.ids.own, responsePrefix)...)
+	return append(appendInt(append(dst, '-'), o.index), '"')
+}
+
+// appendItem appends the open item with its text so far.
+func (o *responseOutput) appendItem(dst []byte, status string) []byte {
+	dst = o.appendItemHead(dst, status)
+	if o.kind == callItem {
+		return append(append(append(dst, `"arguments":"`...), o.text...), `"}`...)
+	}
+	return append(o.appendPart(append(dst, `"content":[`...)), "]}"...)
+}
+
+// appendItemHead appends an item up to the member that grows.
+func (o *responseOutput) appendItemHead(dst []byte, status string) []byte {
+	dst = o.appendItemID(append(dst, `{"id":`...))
+	switch o.kind {
+	case messageItem:
+		dst = append(dst, `,"type":"message","role":"assistant","status":`...)
+	case thoughtItem:
+		dst = append(dst, `,"type":"reasoning","summary":[],"status":`...)
+	case callItem:
+		dst = appendString(append(dst, `,"type":"function_call","call_id":`...), o.callID)
+		dst = appendString(append(dst, `,"name":`...), o.name)
+		dst = append(dst, `,"status":`...)
+	}
+	return append(appendString(dst, status), ',')
+}
+
+// appendPart appends the content part of the open item with its text so far.
+func (o *responseOutput) appendPart(dst []byte) []byte {
+	dst = append(append(append(dst, `{"type":"`...), o.kind.partType...), `","text":"`...)
+	dst = append(append(dst, o.text...), '"')
+	if o.kind == messageItem {
+		dst = o.appendLogprobs(append(dst, `,"annotations":[]`...))
+	}
+	return append(dst, '}')
+}
+
+// appendLogprobs appends the member with those of the open item's text so far.
+func (o *responseOutput) appendLogprobs(dst []byte) []byte {
+	dst = append(dst, `,"logprobs":[`...)
+	if o.logprobs != nil {
+		dst = append(dst, o.logprobs.shown...)
+	}
+	return append(dst, ']')
+}
+
+// appendResponse appends the response object as it is at the moment. failure may be
+// nil; usage is that of a response that has ended well.
+func (o *responseOutput) appendResponse(dst []byte, status string, failure *openai.Error, usage *tokenUsage) []byte {
+	c := o.choice.call
+	dst = appendString(append(dst, `{"id":`...), c.ids.own)
+	dst = appendInt(append(dst, `,"object":"response","created_at":`...), int(c.start.Unix()))
+	dst = appendString(append(dst, `,"status":`...), status)
+	dst = append(dst, `,"background":false,"completed_at":`...)
+	if status == statusCompleted {
+		dst = appendInt(dst, int(time.Now().Unix()))
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"error":`...)
+	if failure != nil {
+		dst = appendString(append(dst, `{"code":`...), responseErrorCode(failure))
+		dst = append(appendString(append(dst, `,"message":`...), failure.Message), '}')
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"incomplete_details":`...)
+	if status == statusIncomplete {
+		dst = append(dst, `{"reason":"max_output_tokens"}`...)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = appendString(append(dst, `,"model":`...), c.prepared.Model)
+	dst = append(append(dst, `,"output":[`...), o.items...)
+	if o.kind != nil && status == statusFailed {
+		if len(o.items) > 0 {
+			dst = append(dst, ',')
+		}
+		dst = o.appendItem(dst, statusIncomplete)
+	}
+	dst = append(append(dst, `],`...), c.prepared.Echo...)
+	dst = append(dst, `,"usage":`...)
+	if usage != nil {
+		dst = usage.appendResponse(dst)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	return append(dst, '}')
+}
+
+// responseErrorCode is the code of a failed response: OpenAI has few, and SDKs list
+// them. Our own stands in the error event behind it.
+func responseErrorCode(e *openai.Error) string {
+	switch e.Type {
+	case openai.TypeRateLimit:
+		return "rate_limit_exceeded"
+	case openai.TypeInvalidRequest:
+		return "invalid_prompt"
+	}
+	return "server_error"
+}
+
+// A responseReply is the response object as a JSON reply.
+type responseReply struct{ responseOutput }
+
+func newResponseReply(c *choice) *responseReply {
+	r := &responseReply{}
+	r.init(c, nil)
+	return r
+}
+
+func (r *responseReply) add(c *choice) { r.responseOutput.add(&c.delta) }
+
+func (r *responseReply) appendTo(dst []byte) []byte {
+	u := r.choice.call.usage()
+	return r.appendResponse(dst, r.status, nil, &u)
+}
+
+// outputLogprobs finds out which tokens are those of the text that is shown: others
+// open and close things, or are a thought or a call. It belongs to one choice.
+type outputLogprobs struct {
+	plain bool // all tokens are of the text
+
+	text   []byte // of the tokens that are not shown yet
+	list   []byte // JSON objects of them, each with a comma behind it
+	ends   []tokenEnd
+	shown  []byte // JSON objects of those that the open item shows, with commas between them
+	scores chatLogprobs
+}
+
+// A tokenEnd is where a token ends in the text and in the list.
+type tokenEnd struct{ text, list int }
+
+func (l *outputLogprobs) add(tokens []backend.Logprob) {
+	for i := range tokens {
+		l.scores.reset()
+		l.scores.add(tokens[i : i+1])
+		l.text = append(l.text, tokens[i].Token...)
+		l.list = append(append(l.list, l.scores.content...), ',')
+		l.ends = append(l.ends, tokenEnd{len(l.text), len(l.list)})
+	}
+}
+
+// waiting reports whether there are tokens that nothing was shown of; l may be nil.
+func (l *outputLogprobs) waiting() bool { return l != nil && len(l.ends) > 0 }
+
+// take returns the tokens of a text that an item shows next, as JSON with commas
+// between them, valid until the next call; none if the item is no message. What is
+// before them was syntax, and is dropped.
+func (l *outputLogprobs) take(text []byte, kind *itemKind) []byte {
+	first, last := 0, len(l.ends)
+	if at := bytes.Index(l.text, text); at >= 0 && !l.plain && len(text) > 0 {
+		for first < last && l.ends[first].text <= at {
+			first++
+		}
+		last = first
+		for last < len(l.ends) && (last == first || l.ends[last-1].text < at+len(text)) {
+			last++
+		}
+	}
+	var taken []byte
+	if first < last && kind == messageItem {
+		from := 0
+		if first > 0 {
+			from = l.ends[first-1].list
+		}
+		taken = l.list[from : l.ends[last-1].list-1] // without its last comma
+		l.shown = append(appendComma(l.shown), taken...)
+		taken = l.shown[len(l.shown)-len(taken):]
+	}
+	l.drop(last)
+	return taken
+}
+
+// drop forgets the first n tokens that wait.
+func (l *outputLogprobs) drop(n int) {
+	if n == 0 {
+		return
+	}
+	end := l.ends[n-1]
+	l.text = append(l.text[:0], l.text[end.text:]...)
+	l.list = append(l.list[:0], l.list[end.list:]...)
+	l.ends = append(l.ends[:0], l.ends[n:]...)
+	for i := range l.ends {
+		l.ends[i].text -= end.text
+		l.ends[i].list -= end.list
+	}
+}
+
+// reset is called when an item ends.
+func (l *outputLogprobs) reset() { l.shown = l.shown[:0] }
