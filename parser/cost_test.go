@@ -149,6 +149,8 @@ func checkBounded(t *testing.T, opt Options, text []byte) {
 		held += cap(m.buf) + cap(m.value) + cap(m.want.got)
 	case *pythonCalls:
 		held += cap(m.word) + cap(m.value.stack) + cap(m.value.word) + cap(m.end.got)
+	case *gemma:
+		held += cap(m.name) + cap(m.got) + cap(m.value.stack) + cap(m.value.word) + cap(m.end.got)
 	case *named:
 		held += len(m.head) + cap(m.want.got)
 	case *harmony:

@@ -29,8 +29,9 @@ type Format struct {
 	// unopened: the model reasons from its first byte on, unless the prompt says
 	// that it does not.
 	unopened bool
-	// wrap are the markers around the content that follows the reasoning, if there are any.
-	wrap [2]string
+	// wraps are the markers around the content that follows the reasoning, if there
+	// are any: what opens it, and what closes it.
+	wraps [][2]string
 
 	harmony bool
 }

@@ -186,6 +186,32 @@ var toolFormats = []*Format{
 		}}},
 	},
 	{
+		// google/gemma-4-31B-it: <|tool_call>call:NAME{KEY:<|"|>TEXT<|"|>,KEY:1}<tool_call|>
+		Name:     "gemma4",
+		Aliases:  []string{"gemma-4"},
+		Families: "Gemma 4",
+		Markers:  []string{"<|tool_call>", "<tool_call|>", `<|"|>`},
+		taught:   []string{"<|tool_call>call:"},
+		triggers: []trigger{gemmaCall("<|tool_call>", `<|"|>`, "<tool_call|>")},
+	},
+	{
+		// google/functiongemma-270m-it: <start_function_call>call:NAME{KEY:<escape>TEXT<escape>}<end_function_call>
+		Name:     "functiongemma",
+		Families: "FunctionGemma",
+		Markers:  []string{"<start_function_call>", "<end_function_call>", "<escape>"},
+		taught:   []string{"<start_function_call>"},
+		triggers: []trigger{gemmaCall("<start_function_call>", "<escape>", "<end_function_call>")},
+	},
+	{
+		// CohereForAI/c4ai-command-r7b-12-2024: <|START_ACTION|>[{"tool_call_id": "0", "tool_name": ..., "parameters": {...}}]<|END_ACTION|>
+		Name:     "cohere_command3",
+		Aliases:  []string{"cohere_command4"},
+		Families: "Command R7B, Command A",
+		Markers:  []string{"<|START_ACTION|>", "<|END_ACTION|>"},
+		taught:   []string{"<|START_ACTION|>"},
+		triggers: []trigger{list("<|START_ACTION|>", "<|END_ACTION|>")},
+	},
+	{
 		// LiquidAI/LFM2-8B-A1B: <|tool_call_start|>[NAME(KEY="VALUE")]<|tool_call_end|>
 		Name:     "lfm2",
 		Families: "LFM 2, 2.5",

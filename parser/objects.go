@@ -156,7 +156,7 @@ func (o *objects) value(p *Parser, c byte) verdict {
 	o.from = len(p.held) - 1
 	o.escaped = false
 	switch string(o.key) {
-	case "name":
+	case "name", "tool_name":
 		if c != '"' || o.name != "" {
 			return fail
 		}

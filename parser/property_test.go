@@ -93,7 +93,10 @@ func checkAccount(t *testing.T, opt Options, text string) {
 	at := 0               // how many bytes were fed
 	account := func(e Event) {
 		if e.Kind == Call || e.Kind == Arguments {
-			places = []place{{at, true}, {at - 1, true}} // the last byte may have ended it
+			places = places[:0]
+			for back := range min(at, longestMark) + 1 { // what ended it may be text
+				places = append(places, place{at - back, true})
+			}
 			return
 		}
 		said := string(e.Text)
@@ -127,6 +130,8 @@ func checkAccount(t *testing.T, opt Options, text string) {
 		t.Fatalf("%q is swallowed at the end of\n%q", text[places[0].at:], text)
 	}
 }
+
+const longestMark = len("<escape>")
 
 // isLayout reports whether text says nothing: it is white space and markers, and
 // behind a call its brackets, and a marker's beginning.
@@ -183,7 +188,10 @@ func markersOf(opt Options) []string {
 		if f == nil {
 			continue
 		}
-		all = append(slices.Concat(all, f.Markers, f.opens, f.closes), f.wrap[:]...)
+		all = slices.Concat(all, f.Markers, f.opens, f.closes)
+		for _, wrap := range f.wraps {
+			all = append(all, wrap[:]...)
+		}
 		for _, t := range f.triggers {
 			if !t.first {
 				all = append(all, t.marker)
@@ -195,11 +203,14 @@ func markersOf(opt Options) []string {
 				all = append(all, m.ends...)
 			case *pythonCalls:
 				all = append(all, m.ends...)
+			case *gemma:
+				all = append(all, m.close, m.mark)
 			case *elements:
 				s := m.spec
 				all = append(append(all, s.function, s.parameter, s.functionEnd, s.close, s.keyEnd, s.valueStart), slices.Concat(s.layout, s.valueEnds)...)
 			}
 		}
 	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // one may be in another
 	return slices.DeleteFunc(all, func(marker string) bool { return marker == "" })
 }

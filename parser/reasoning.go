@@ -47,6 +47,28 @@ var reasoningFormats = []*Format{
 		closes:   []string{"</seed:think>"},
 	},
 	{
+		// google/gemma-4-31B-it: <|channel>thought, a line's end, ...<channel|>
+		Name:     "gemma4",
+		Aliases:  []string{"gemma-4"},
+		Families: "Gemma 4",
+		Markers:  []string{"<|channel>", "<channel|>"},
+		taught:   []string{"<|channel>thought"},
+		opens:    []string{"<|channel>thought"},
+		closes:   []string{"<channel|>"},
+	},
+	{
+		// CohereForAI/c4ai-command-r7b-12-2024: <|START_THINKING|>...<|END_THINKING|><|START_RESPONSE|>...<|END_RESPONSE|>
+		Name:     "cohere_command3",
+		Aliases:  []string{"cohere_command4"},
+		Families: "Command R7B, Command A Reasoning",
+		Markers: []string{"<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>",
+			"<|START_TEXT|>", "<|END_TEXT|>"},
+		taught: []string{"<|START_THINKING|>"},
+		opens:  []string{"<|START_THINKING|>"},
+		closes: []string{"<|END_THINKING|>"},
+		wraps:  [][2]string{{"<|START_RESPONSE|>", "<|END_RESPONSE|>"}, {"<|START_TEXT|>", "<|END_TEXT|>"}},
+	},
+	{
 		// tencent/Hunyuan-A13B-Instruct: <think>...</think><answer>...</answer>
 		Name:     "hunyuan_a13b",
 		Families: "Hunyuan A13B",
@@ -54,7 +76,7 @@ var reasoningFormats = []*Format{
 		taught:   []string{"<think>", "<answer>"},
 		opens:    thinkMarkers[:1],
 		closes:   thinkMarkers[1:],
-		wrap:     [2]string{"<answer>", "</answer>"},
+		wraps:    [][2]string{{"<answer>", "</answer>"}},
 	},
 	{
 		// baidu/ERNIE-4.5-21B-A3B-Thinking, ibm-granite/granite-3.3-2b-instruct: <think>...</think><response>...</response>
@@ -65,7 +87,7 @@ var reasoningFormats = []*Format{
 		unlike:   []string{"minimax"},
 		opens:    thinkMarkers[:1],
 		closes:   thinkMarkers[1:],
-		wrap:     [2]string{"<response>", "</response>"},
+		wraps:    [][2]string{{"<response>", "</response>"}},
 	},
 	{
 		// deepseek-ai/DeepSeek-R1: the first templates do not open what the model closes

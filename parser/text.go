@@ -81,7 +81,7 @@ const (
 
 // arm makes the finders for the parser's formats.
 func (p *Parser) arm() {
-	var calls, open, close, wraps []trigger
+	var calls, open, close, wraps, unwraps []trigger
 	switch tool := p.opt.Tool; {
 	case p.opt.Named != "":
 		calls = append(calls, trigger{marker: "{", first: true, opens: newNamedArguments})
@@ -95,16 +95,14 @@ func (p *Parser) arm() {
 		for _, marker := range r.closes {
 			close = append(close, trigger{marker: marker, means: thoughtEnds})
 		}
-		if r.wrap[0] != "" {
-			wraps = append(wraps, trigger{marker: r.wrap[0], means: wrapBegins}, trigger{marker: r.wrap[1], means: wrapEnds})
+		for _, wrap := range r.wraps {
+			wraps = append(wraps, trigger{marker: wrap[0], means: wrapBegins})
+			unwraps = append(unwraps, trigger{marker: wrap[1], means: wrapEnds})
 		}
 	}
-	p.finders[beginning] = newFinder(slices.Concat(open, close, wraps, calls))
+	p.finders[beginning] = newFinder(slices.Concat(open, close, wraps, unwraps, calls))
 	calls = slices.DeleteFunc(slices.Clone(calls), func(t trigger) bool { return t.first })
-	p.finders[speaking] = newFinder(calls)
-	if len(wraps) > 0 {
-		p.finders[speaking] = newFinder(slices.Concat(wraps[1:], calls))
-	}
+	p.finders[speaking] = newFinder(slices.Concat(unwraps, calls))
 	p.finders[resuming] = newFinder(slices.Concat(close, calls))
 	p.finders[pondering] = newFinder(slices.Concat(open, close, calls))
 	p.finders[ruminating] = newFinder(slices.Concat(close, calls))

@@ -216,7 +216,7 @@ func render(template *chattemplate.Template, calls int, quote, null bool) (promp
 		same++
 	}
 	if same < len(prompt) { // the prompt opens a marker, and the answer another one
-		if at := strings.LastIndexByte(prompt[:same], '<'); at > same-len("</think>") {
+		if at := strings.LastIndexByte(prompt[:same], '<'); at > same-len("<|START_THINKING|>") {
 			same = at
 		}
 	}
