@@ -3,6 +3,7 @@ package sdk
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +14,9 @@ import (
 type completion struct {
 	Choices []struct {
 		Message struct {
-			Role    string `json:"role"`
-			Content string `json:"content"`
+			Role      string `json:"role"`
+			Content   string `json:"content"`
+			Reasoning string `json:"reasoning_content"`
 		} `json:"message"`
 		Logprobs struct {
 			Content []struct {
@@ -35,7 +37,7 @@ type completion struct {
 }
 
 // plain asks without an SDK, with these parameters besides the usual ones.
-func plain(t *testing.T, url string, more map[string]any) completion {
+func plain(t *testing.T, url, question string, more map[string]any) completion {
 	t.Helper()
 	params := map[string]any{
 		"model": sim.DefaultModelName, "temperature": 0, "max_completion_tokens": 400,
@@ -60,8 +62,9 @@ func plain(t *testing.T, url string, more map[string]any) completion {
 	return c
 }
 
-func plainText(t *testing.T, url string) answer {
-	c := plain(t, url, nil)
+func plainText(t *testing.T, url string) answer { return textOf(t, plain(t, url, sea, nil)) }
+
+func textOf(t *testing.T, c completion) answer {
 	choice := c.Choices[0]
 	// Long enough for two cuts, and not ended by its budget, which
 	// openai-python's helper takes for an error.
@@ -74,8 +77,19 @@ func plainText(t *testing.T, url string) answer {
 	}
 }
 
+func plainReasoning(t *testing.T, url string) answer {
+	c := plain(t, url, thought, nil)
+	a := textOf(t, c)
+	reasoning := c.Choices[0].Message.Reasoning
+	if len(reasoning) < 20 {
+		t.Fatalf("the thought is %q", reasoning)
+	}
+	a["reasoning"], a["counted"] = reasoning, true
+	return a
+}
+
 func plainChoices(t *testing.T, url string) answer {
-	c := plain(t, url, map[string]any{"n": 2, "temperature": 1, "seed": 7})
+	c := plain(t, url, sea, map[string]any{"n": 2, "temperature": 1, "seed": 7})
 	first, second := c.Choices[0], c.Choices[1]
 	if first.Message.Content == second.Message.Content {
 		t.Fatal("two choices are equal")
@@ -87,7 +101,7 @@ func plainChoices(t *testing.T, url string) answer {
 }
 
 func plainLogprobs(t *testing.T, url string) answer {
-	choice := plain(t, url, map[string]any{"logprobs": true, "top_logprobs": 2}).Choices[0]
+	choice := plain(t, url, sea, map[string]any{"logprobs": true, "top_logprobs": 2}).Choices[0]
 	var tokens, bytes, logprobs, tops []any
 	joined := ""
 	for _, token := range choice.Logprobs.Content {
@@ -116,5 +130,57 @@ func isReport(t *testing.T, a answer) {
 	}
 	if finish, ok := a["finish"]; ok && finish != "stop" {
 		t.Errorf("finish reason %v", finish)
+	}
+}
+
+// calls returns a check that a holds calls of the tools with these names, or of any
+// tools if there are none, and nothing after them.
+func calls(names ...string) func(*testing.T, answer) {
+	return func(t *testing.T, a answer) {
+		t.Helper()
+		areCalls(t, a, names)
+		// Frameworks go on by themselves, and have no finish reason.
+		if finish, ok := a["finish"]; ok && finish != "tool_calls" && finish != "tool-calls" {
+			t.Errorf("finish reason %v", finish)
+		}
+	}
+}
+
+// answeredCalls returns a check that a holds such calls, and the model's words about
+// their results.
+func answeredCalls(names ...string) func(*testing.T, answer) {
+	return func(t *testing.T, a answer) {
+		t.Helper()
+		areCalls(t, a, names)
+		if text, _ := a["text"].(string); len(text) < 20 || a["requests"] != 2.0 {
+			t.Errorf("the last text is %q, after %v requests", text, a["requests"])
+		}
+		if finish, ok := a["finish"]; ok && finish != "stop" {
+			t.Errorf("finish reason %v", finish)
+		}
+	}
+}
+
+func areCalls(t *testing.T, a answer, names []string) {
+	t.Helper()
+	list, _ := a["calls"].([]any)
+	var called []string
+	for _, one := range list {
+		call, _ := one.(map[string]any)
+		name, _ := call["name"].(string)
+		called = append(called, name)
+		arguments, _ := call["arguments"].(map[string]any)
+		city, _ := arguments["city"].(string)
+		_, days := arguments["days"].(float64)
+		zones, _ := arguments["zones"].([]any)
+		if good := map[string]bool{"get_weather": city != "" && days, "get_time": len(zones) > 0}; !good[name] {
+			t.Errorf("call %v", call)
+		}
+	}
+	if len(called) == 0 || len(names) > 0 && !slices.Equal(called, names) {
+		t.Errorf("calls of %v, want %v", called, names)
+	}
+	if a["ids"] != float64(len(called)) {
+		t.Errorf("%v ids of %d calls", a["ids"], len(called))
 	}
 }

@@ -9,6 +9,7 @@ package sdk
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -47,15 +48,21 @@ var programs = []struct {
 	command func(*testing.T) []string
 	cases   string
 }{
-	{"openai-python", python("openai_sdk.py"), "text whole choices logprobs schema schema_streamed"},
-	{"openai-node", node("openai.mjs"), "text whole choices logprobs schema schema_streamed"},
-	{"openai-go", golang, "text whole choices logprobs schema schema_streamed"},
-	{"vercel-ai", node("vercel.mjs"), "text whole text.openai logprobs schema schema_streamed"},
-	{"langchain-python", python("langchain_sdk.py"), "text whole choices logprobs schema schema_streamed"},
-	{"langchain-js", node("langchain.mjs"), "text whole choices logprobs schema schema_streamed"},
-	{"agents-python", python("agents_sdk.py"), "text whole schema schema_streamed"},
-	{"agents-js", node("agents.mjs"), "text whole schema schema_streamed"},
+	{"openai-python", python("openai_sdk.py"), answers + " choices logprobs reasoning " + toolCalls},
+	{"openai-node", node("openai.mjs"), answers + " choices logprobs reasoning " + toolCalls},
+	{"openai-go", golang, answers + " choices logprobs reasoning " + toolCalls},
+	{"vercel-ai", node("vercel.mjs"), answers + " logprobs reasoning schema_or_tools text.openai tools.openai " + toolCalls},
+	{"langchain-python", python("langchain_sdk.py"), answers + " choices logprobs " + toolCalls}, // shows no reasoning
+	{"langchain-js", node("langchain.mjs"), answers + " choices logprobs reasoning " + toolCalls},
+	{"agents-python", python("agents_sdk.py"), answers + " reasoning schema_or_tools required named loop"},
+	{"agents-js", node("agents.mjs"), answers + " schema_or_tools required named loop"},
 }
+
+// What most SDKs can ask for.
+const (
+	answers   = "text whole schema schema_streamed"
+	toolCalls = "tools parallel required required_streamed named named_streamed loop"
+)
 
 // A fleet is a frontend with workers that fail in some way.
 type fleet struct {
@@ -73,22 +80,51 @@ var (
 
 // A testCase is something that programs ask for.
 type testCase struct {
-	on    []string                        // the fleets that may be asked
-	moves int                             // on one that fails
-	check func(*testing.T, answer)        // of the undisturbed answer
-	want  func(*testing.T, string) answer // the undisturbed answer at this URL, as the plain API has it; may have more fields
+	question string                          // "" = sea
+	on       []string                        // the fleets that may be asked
+	want     func(*testing.T, string) answer // the undisturbed answer at this URL, as the plain API has it; may have more fields
+	check    func(*testing.T, answer)        // of the undisturbed answer
 }
 
-const question = "Tell me about the sea."
+const (
+	sea     = "Tell me about the sea."
+	thought = sea + " /think" // the simulated model thinks first
+)
+
+var (
+	anyTime = []string{"vllm", "llamacpp"}
+	// What was streamed of a constrained answer cannot be carried on.
+	beforeFirstToken = []string{"early"}
+)
 
 var cases = map[string]testCase{
-	"text":     {on: []string{"vllm", "llamacpp"}, moves: 2, want: plainText},
-	"whole":    {on: []string{"vllm", "llamacpp"}, moves: 2, want: plainText},
-	"choices":  {on: []string{"vllm"}, moves: 4, want: plainChoices}, // llama.cpp draws anew after a move
-	"logprobs": {on: []string{"vllm", "llamacpp"}, moves: 2, want: plainLogprobs},
-	"schema":   {on: []string{"vllm", "llamacpp"}, moves: 2, check: isReport},
-	// What was streamed of a constrained answer cannot be carried on.
-	"schema_streamed": {on: []string{"early"}, moves: 2, check: isReport},
+	"text":              {on: anyTime, want: plainText},
+	"whole":             {on: anyTime, want: plainText},
+	"choices":           {on: []string{"vllm"}, want: plainChoices}, // llama.cpp draws anew after a move
+	"logprobs":          {on: anyTime, want: plainLogprobs},
+	"reasoning":         {question: thought, on: anyTime, want: plainReasoning},
+	"schema":            {on: anyTime, check: isReport},
+	"schema_streamed":   {on: beforeFirstToken, check: isReport},
+	"schema_or_tools":   {on: anyTime, check: isReport},
+	"tools":             {question: "Ask get_weather.", on: anyTime, check: calls("get_weather")},
+	"parallel":          {question: "Ask get_time, get_weather and again get_time. /think", on: anyTime, check: calls("get_time", "get_weather", "get_time")},
+	"required":          {on: anyTime, check: calls()},
+	"required_streamed": {on: beforeFirstToken, check: calls()},
+	"named":             {on: anyTime, check: calls("get_time")},
+	"named_streamed":    {on: beforeFirstToken, check: calls("get_time")},
+	"loop":              {question: "What do get_weather and get_time say?", on: anyTime, check: answeredCalls("get_weather", "get_time")},
+}
+
+// Each request of a program moves twice, each of its two choices too.
+func movesOf(name string, a answer) float64 {
+	requests, ok := a["requests"].(float64)
+	if !ok {
+		requests = 1
+	}
+	if name == "choices" {
+		requests = 2
+	}
+	return 2 * requests
 }
 
 func TestSDKsAskThroughMigrations(t *testing.T) {
@@ -127,19 +163,19 @@ func TestSDKsAskThroughMigrations(t *testing.T) {
 					t.Errorf("%s, undisturbed:\n got %v\nwant %v", name, a, want[base(name)])
 				}
 				if c.check != nil {
-					c.check(t, a)
+					t.Run(name, func(t *testing.T) { c.check(t, a) })
 				}
 			}
 			for i, f := range failing {
-				moves := 0
+				moves := 0.0
 				for name, a := range got[1+i] {
-					moves += cases[base(name)].moves
+					moves += movesOf(name, got[0][name])
 					if undisturbed := got[0][name]; !reflect.DeepEqual(a, undisturbed) {
 						t.Errorf("%s on %s:\n got %v\nwant %v", name, f.name, a, undisturbed)
 					}
 				}
-				if n := f.moves(t) - before[i]; n != float64(moves) {
-					t.Errorf("%s: %v migrations, want %d", f.name, n, moves)
+				if n := f.moves(t) - before[i]; n != moves {
+					t.Errorf("%s: %v migrations, want %v", f.name, n, moves)
 				}
 			}
 		})
@@ -156,7 +192,7 @@ func start(t *testing.T, f fleet) fleet {
 	args := []string{"--model-path", dir, "--migration-limit", "3", "--inhibit-duration", "100ms"}
 	for range 2 {
 		port := harness.FreePort(t)
-		worker := []string{"sim", "--kind", f.kind, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--gap", "1ms", "--mean-length", "60"}
+		worker := []string{"sim", "--kind", f.kind, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--gap", "1ms", "--mean-length", "120"}
 		for _, fault := range f.faults {
 			worker = append(worker, "--fault", fault)
 		}
@@ -174,7 +210,7 @@ func (f fleet) target(names string) target {
 	t := target{URL: f.url, Cases: map[string]string{}}
 	for name := range strings.FieldsSeq(names) {
 		if c := cases[base(name)]; len(f.faults) == 0 || slices.Contains(c.on, f.name) {
-			t.Cases[name] = question
+			t.Cases[name] = cmp.Or(c.question, sea)
 		}
 	}
 	return t

@@ -69,6 +69,18 @@ var cases = map[string]func(s sdk, p params) (any, error){
 		return parsedOf(s.client.Chat.Completions.New(s.ctx, withSchema(p)))
 	},
 	"schema_streamed": func(s sdk, p params) (any, error) { return parsedOf(s.streamed(withSchema(p))) },
+	"reasoning":       reasoning,
+	"tools":           func(s sdk, p params) (any, error) { return called(s.streamed(withTools(p))) },
+	"parallel":        func(s sdk, p params) (any, error) { return called(s.streamed(withTools(p))) },
+	"required": func(s sdk, p params) (any, error) {
+		return called(s.client.Chat.Completions.New(s.ctx, required(withTools(p))))
+	},
+	"required_streamed": func(s sdk, p params) (any, error) { return called(s.streamed(required(withTools(p)))) },
+	"named": func(s sdk, p params) (any, error) {
+		return called(s.client.Chat.Completions.New(s.ctx, named(withTools(p))))
+	},
+	"named_streamed": func(s sdk, p params) (any, error) { return called(s.streamed(named(withTools(p)))) },
+	"loop":           loop,
 }
 
 func main() {
@@ -107,7 +119,7 @@ func run() error {
 
 // streamed asks for a stream and puts it together with the SDK's accumulator,
 // its strictest reader.
-func (s sdk) streamed(p params) (*openai.ChatCompletion, error) {
+func (s sdk) streamed(p params, each ...func(openai.ChatCompletionChunk)) (*openai.ChatCompletion, error) {
 	p.StreamOptions = openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)}
 	var acc openai.ChatCompletionAccumulator
 	stream := s.client.Chat.Completions.NewStreaming(s.ctx, p)
@@ -115,11 +127,14 @@ func (s sdk) streamed(p params) (*openai.ChatCompletion, error) {
 		if !acc.AddChunk(stream.Current()) {
 			return nil, errors.New("the accumulator refused a chunk")
 		}
+		for _, do := range each {
+			do(stream.Current())
+		}
 	}
 	return &acc.ChatCompletion, stream.Err()
 }
 
-func textOf(c *openai.ChatCompletion, err error) (any, error) {
+func textOf(c *openai.ChatCompletion, err error) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}

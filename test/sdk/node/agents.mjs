@@ -1,7 +1,8 @@
-// Asks with OpenAI's agents SDK (@openai/agents), on the chat completions API.
-import { Agent, OpenAIChatCompletionsModel, Runner, setTracingDisabled } from '@openai/agents';
+// Asks with OpenAI's agents SDK (@openai/agents), on the chat completions API. There
+// it shows reasoning only where the server's field for it is called reasoning.
+import { Agent, OpenAIChatCompletionsModel, Runner, setTracingDisabled, tool } from '@openai/agents';
 import OpenAI from 'openai';
-import { MODEL, Report, run } from './common.mjs';
+import { MODEL, Report, TOOLS, callsOf, resultOf, run } from './common.mjs';
 
 setTracingDisabled(true);
 
@@ -12,9 +13,14 @@ const agent = (url, more) =>
       new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0, timeout: 60_000 }),
       MODEL,
     ),
-    modelSettings: { temperature: 0, maxTokens: 400 },
     ...more,
+    modelSettings: { temperature: 0, maxTokens: 400, ...more?.modelSettings },
   });
+
+const tools = Object.entries(TOOLS).map(([name, parameters]) =>
+  tool({ name, description: name, parameters, strict: true, execute: (args) => resultOf(name, args) }),
+);
+const chosen = (modelSettings) => ({ tools, modelSettings });
 
 const runner = new Runner();
 
@@ -34,6 +40,14 @@ const textOf = (result) => ({
   tokens: result.runContext.usage.outputTokens,
 });
 
+const called = (result, more) =>
+  callsOf(
+    result.newItems
+      .filter((item) => item.type === 'tool_call_item')
+      .map(({ rawItem: c }) => ({ id: c.callId, name: c.name, arguments: JSON.parse(c.arguments) })),
+    { text: result.finalOutput, requests: result.runContext.usage.requests, ...more },
+  );
+
 await run({
   text: async (url, question) => {
     const { result, deltas } = await streamed(url, question);
@@ -46,4 +60,13 @@ await run({
   schema_streamed: async (url, question) => ({
     parsed: (await streamed(url, question, { outputType: Report })).result.finalOutput,
   }),
+  required: async (url, question) =>
+    called(await runner.run(agent(url, chosen({ toolChoice: 'required' })), question)),
+  named: async (url, question) =>
+    called(await runner.run(agent(url, chosen({ toolChoice: 'get_time', parallelToolCalls: false })), question)),
+  loop: async (url, question) => called((await streamed(url, question, { tools })).result),
+  schema_or_tools: async (url, question) => {
+    const result = await runner.run(agent(url, { tools, outputType: Report }), question);
+    return called(result, { text: undefined, parsed: result.finalOutput });
+  },
 });

@@ -12,6 +12,23 @@ export const Report = z.strictObject({
   depths: z.array(z.number().int()),
 });
 
+// The tools, by name: the schemas of their arguments.
+export const TOOLS = {
+  get_weather: z.strictObject({ city: z.string(), days: z.number().int() }),
+  get_time: z.strictObject({ zones: z.array(z.string()) }),
+};
+
+// resultOf is what the tools answer: all that the model asked, so that its next
+// answer follows from it. The arguments must be as the schema has them.
+export const resultOf = (name, args) => JSON.stringify([name, TOOLS[name].parse(args)]);
+
+// callsOf is the answer of a case with calls, given as { id, name, arguments }.
+export const callsOf = (calls, more) => ({
+  calls: calls.map((c) => ({ name: c.name, arguments: c.arguments })),
+  ids: new Set(calls.map((c) => c.id).filter(Boolean)).size,
+  ...more,
+});
+
 // ask is the request of every case, for SDKs that take the API's own parameters.
 export const ask = (question, more) => ({
   model: MODEL,

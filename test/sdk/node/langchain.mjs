@@ -1,6 +1,8 @@
 // Asks with LangChain (@langchain/openai).
+import { HumanMessage } from '@langchain/core/messages';
+import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
-import { MODEL, Report, run } from './common.mjs';
+import { MODEL, Report, TOOLS, callsOf, resultOf, run } from './common.mjs';
 
 const model = (url, more) =>
   new ChatOpenAI({
@@ -31,6 +33,24 @@ const textOf = (message) => ({
 
 const structured = (url) => model(url).withStructuredOutput(Report, { method: 'jsonSchema', strict: true });
 
+const tools = Object.fromEntries(
+  Object.entries(TOOLS).map(([name, schema]) => [
+    name,
+    tool((args) => resultOf(name, args), { name, description: name, schema }),
+  ]),
+);
+const bound = (url, more) => model(url).bindTools(Object.values(tools), { strict: true, ...more });
+const required = { tool_choice: 'any' };
+const named = { tool_choice: 'get_time', parallel_tool_calls: false };
+
+function called(message) {
+  if (message.invalid_tool_calls?.length) throw new Error(JSON.stringify(message.invalid_tool_calls));
+  return callsOf(
+    message.tool_calls.map((c) => ({ id: c.id, name: c.name, arguments: c.args })),
+    { text: message.text, finish: message.response_metadata.finish_reason },
+  );
+}
+
 await run({
   text: async (url, question) => textOf(await joined(model(url).stream(question))),
   whole: async (url, question) => textOf(await model(url).invoke(question)),
@@ -58,5 +78,27 @@ await run({
     let parsed;
     for await (const partial of await structured(url).stream(question)) parsed = partial;
     return { parsed };
+  },
+  reasoning: async (url, question) => {
+    const message = await joined(model(url).stream(question));
+    const counted = message.usage_metadata.output_token_details.reasoning;
+    return {
+      ...textOf(message),
+      reasoning: message.additional_kwargs.reasoning_content,
+      counted: 0 < counted && counted < message.usage_metadata.output_tokens,
+    };
+  },
+  tools: async (url, question) => called(await joined(bound(url).stream(question))),
+  parallel: async (url, question) => called(await joined(bound(url).stream(question))),
+  required: async (url, question) => called(await bound(url, required).invoke(question)),
+  required_streamed: async (url, question) => called(await joined(bound(url, required).stream(question))),
+  named: async (url, question) => called(await bound(url, named).invoke(question)),
+  named_streamed: async (url, question) => called(await joined(bound(url, named).stream(question))),
+  loop: async (url, question) => {
+    const messages = [new HumanMessage(question)];
+    const first = await joined(bound(url).stream(messages));
+    messages.push(first);
+    for (const call of first.tool_calls) messages.push(await tools[call.name].invoke({ ...call, type: 'tool_call' }));
+    return { ...called(first), ...textOf(await joined(bound(url).stream(messages))), requests: 2 };
   },
 });

@@ -1,8 +1,8 @@
 // Asks with openai-node. Its stream helper, which rebuilds a whole message from
 // the chunks, is its strictest reader.
 import OpenAI from 'openai';
-import { zodResponseFormat } from 'openai/helpers/zod';
-import { Report, ask, run } from './common.mjs';
+import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
+import { Report, TOOLS, ask, callsOf, resultOf, run } from './common.mjs';
 
 const completions = (url) =>
   new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0, timeout: 60_000 }).chat.completions;
@@ -18,6 +18,25 @@ const textOf = ({ choices: [choice], usage }) => ({
 });
 
 const parsedOf = ({ choices: [choice] }) => ({ parsed: choice.message.parsed, finish: choice.finish_reason });
+
+const called = ({ choices: [choice] }) =>
+  callsOf(
+    (choice.message.tool_calls ?? []).map((c) => ({
+      id: c.id,
+      name: c.function.name,
+      arguments: c.function.parsed_arguments,
+    })),
+    { text: choice.message.content, finish: choice.finish_reason },
+  );
+
+// Strict tools: the helpers parse their arguments with the schemas.
+const withTools = (question, more) =>
+  ask(question, {
+    tools: Object.entries(TOOLS).map(([name, parameters]) => zodFunction({ name, parameters })),
+    ...more,
+  });
+const required = { tool_choice: 'required' };
+const named = { tool_choice: { type: 'function', function: { name: 'get_time' } }, parallel_tool_calls: false };
 
 await run({
   text: async (url, question) => textOf(await streamed(url, ask(question))),
@@ -45,4 +64,44 @@ await run({
     parsedOf(await completions(url).parse(ask(question, { response_format: zodResponseFormat(Report, 'report') }))),
   schema_streamed: async (url, question) =>
     parsedOf(await streamed(url, ask(question, { response_format: zodResponseFormat(Report, 'report') }))),
+  reasoning: async (url, question) => {
+    let reasoning = '';
+    const stream = completions(url).stream({
+      ...ask(question),
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    stream.on('chunk', (chunk) => void (reasoning += chunk.choices[0]?.delta.reasoning_content ?? ''));
+    const completion = await stream.finalChatCompletion();
+    const counted = completion.usage.completion_tokens_details.reasoning_tokens;
+    return {
+      ...textOf(completion),
+      reasoning,
+      counted: 0 < counted && counted < completion.usage.completion_tokens,
+    };
+  },
+  tools: async (url, question) => called(await streamed(url, withTools(question))),
+  parallel: async (url, question) => called(await streamed(url, withTools(question))),
+  required: async (url, question) => called(await completions(url).parse(withTools(question, required))),
+  required_streamed: async (url, question) => called(await streamed(url, withTools(question, required))),
+  named: async (url, question) => called(await completions(url).parse(withTools(question, named))),
+  named_streamed: async (url, question) => called(await streamed(url, withTools(question, named))),
+  // The helper that runs the tools and asks again until the model answers with text.
+  loop: async (url, question) => {
+    const calls = [];
+    const runner = completions(url).runTools({
+      ...withTools(question),
+      stream: true,
+      stream_options: { include_usage: true },
+      tools: Object.entries(TOOLS).map(([name, parameters]) =>
+        zodFunction({ name, parameters, function: (args) => resultOf(name, args) }),
+      ),
+    });
+    runner.on('message', (message) => {
+      for (const c of message.tool_calls ?? [])
+        calls.push({ id: c.id, name: c.function.name, arguments: JSON.parse(c.function.arguments) });
+    });
+    const completion = await runner.finalChatCompletion();
+    return callsOf(calls, { ...textOf(completion), requests: runner.allChatCompletions().length });
+  },
 });

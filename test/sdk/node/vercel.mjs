@@ -2,8 +2,8 @@
 // servers like this one: @ai-sdk/openai-compatible and @ai-sdk/openai.
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { Output, generateText, streamText } from 'ai';
-import { MODEL, Report, run } from './common.mjs';
+import { Output, generateText, isStepCount, streamText, tool } from 'ai';
+import { MODEL, Report, TOOLS, callsOf, resultOf, run } from './common.mjs';
 
 const compatible = (url) =>
   createOpenAICompatible({ name: 'baton', baseURL: url, includeUsage: true, supportsStructuredOutputs: true })(MODEL);
@@ -33,6 +33,26 @@ const textOf = async (result) => ({
   tokens: (await result.usage).outputTokens,
 });
 
+const tools = Object.fromEntries(
+  Object.entries(TOOLS).map(([name, inputSchema]) => [
+    name,
+    tool({ inputSchema, strict: true, execute: (args) => resultOf(name, args) }),
+  ]),
+);
+const withTools = (model, question, more) => ask(model, question, { tools, stopWhen: isStepCount(1), ...more });
+const required = { toolChoice: 'required' };
+const named = { toolChoice: { type: 'tool', toolName: 'get_time' } };
+
+async function called(result) {
+  const steps = await result.steps;
+  const calls = steps.flatMap((step) => step.toolCalls);
+  for (const c of calls) if (c.invalid) throw c.error;
+  return callsOf(
+    calls.map((c) => ({ id: c.toolCallId, name: c.toolName, arguments: c.input })),
+    { text: await result.text, reasoning: await result.reasoningText, finish: await result.finishReason, requests: steps.length },
+  );
+}
+
 await run({
   text: async (url, question) => textOf(await streamed(ask(compatible(url), question))),
   whole: async (url, question) => textOf(await generateText(ask(compatible(url), question))),
@@ -54,5 +74,30 @@ await run({
   schema_streamed: async (url, question) => {
     const result = await streamed(ask(compatible(url), question, { output: Output.object({ schema: Report }) }));
     return { parsed: await result.output, finish: await result.finishReason };
+  },
+  reasoning: async (url, question) => {
+    const result = await streamed(ask(compatible(url), question));
+    const { outputTokens, outputTokenDetails } = await result.usage;
+    const counted = outputTokenDetails.reasoningTokens;
+    return {
+      ...(await textOf(result)),
+      reasoning: await result.reasoningText,
+      counted: 0 < counted && counted < outputTokens,
+    };
+  },
+  tools: async (url, question) => called(await streamed(withTools(compatible(url), question))),
+  'tools.openai': async (url, question) => called(await streamed(withTools(openai(url), question))),
+  parallel: async (url, question) => called(await streamed(withTools(compatible(url), question))),
+  required: async (url, question) => called(await generateText(withTools(compatible(url), question, required))),
+  required_streamed: async (url, question) =>
+    called(await streamed(withTools(compatible(url), question, required))),
+  named: async (url, question) => called(await generateText(withTools(compatible(url), question, named))),
+  named_streamed: async (url, question) => called(await streamed(withTools(compatible(url), question, named))),
+  loop: async (url, question) =>
+    called(await streamed(withTools(compatible(url), question, { stopWhen: isStepCount(5) }))),
+  schema_or_tools: async (url, question) => {
+    const output = Output.object({ schema: Report });
+    const result = await generateText(withTools(compatible(url), question, { output, stopWhen: isStepCount(9) }));
+    return { ...(await called(result)), text: undefined, parsed: result.output };
   },
 });

@@ -1,22 +1,40 @@
 """Asks with OpenAI's agents SDK (openai-agents), on the chat completions API."""
 
 import asyncio
+import json
 
-from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, Runner, set_tracing_disabled
-from common import MODEL, Report, run
+from agents import (
+    Agent,
+    FunctionTool,
+    ModelSettings,
+    OpenAIChatCompletionsModel,
+    Runner,
+    set_tracing_disabled,
+)
+from common import MODEL, TOOLS, Report, calls_of, result_of, run
 from openai import AsyncOpenAI
 
 set_tracing_disabled(True)
 
 
-def agent(url, **more):
+def agent(url, settings={}, **more):
     client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=60)
     return Agent(
         name="test",
         model=OpenAIChatCompletionsModel(MODEL, client),
-        model_settings=ModelSettings(temperature=0, max_tokens=400, include_usage=True),
+        model_settings=ModelSettings(temperature=0, max_tokens=400, include_usage=True, **settings),
         **more,
     )
+
+
+def tool(name, schema):
+    async def answer(_, arguments):
+        return result_of(name, schema.model_validate_json(arguments).model_dump())
+
+    return FunctionTool(name, name, schema.model_json_schema(), answer)
+
+
+tools = [tool(name, schema) for name, schema in TOOLS.items()]
 
 
 async def streamed(url, question, **more):
@@ -57,12 +75,61 @@ async def schema_streamed(url, question):
     return {"parsed": result.final_output.model_dump()}
 
 
+def called(result):
+    calls = [item.raw_item for item in result.new_items if item.type == "tool_call_item"]
+    return calls_of(
+        [(c.call_id, c.name, json.loads(c.arguments)) for c in calls],
+        text=result.final_output,
+        requests=result.context_wrapper.usage.requests,
+    )
+
+
+async def reasoning(url, question):
+    result, deltas = await streamed(url, question)
+    thoughts = [item.raw_item for item in result.new_items if item.type == "reasoning_item"]
+    usage = result.context_wrapper.usage
+    return {
+        "text": result.final_output,
+        "deltas": deltas,
+        "reasoning": "".join(part.text for thought in thoughts for part in thought.summary),
+        "tokens": usage.output_tokens,
+        "counted": 0 < usage.output_tokens_details.reasoning_tokens < usage.output_tokens,
+    }
+
+
+async def loop(url, question):
+    result, _ = await streamed(url, question, tools=tools)
+    return called(result)
+
+
+def chosen(choice, parallel=None):
+    return {"tools": tools, "settings": {"tool_choice": choice, "parallel_tool_calls": parallel}}
+
+
+async def required(url, question):
+    return called(await Runner.run(agent(url, **chosen("required")), question))
+
+
+async def named(url, question):
+    return called(await Runner.run(agent(url, **chosen("get_time", False)), question))
+
+
+async def schema_or_tools(url, question):
+    result = await Runner.run(agent(url, tools=tools, output_type=Report), question)
+    return called(result) | {"text": None, "parsed": result.final_output.model_dump()}
+
+
 run(
     {
         "text": text,
         "whole": whole,
         "schema": schema,
         "schema_streamed": schema_streamed,
+        "reasoning": reasoning,
+        "required": required,
+        "named": named,
+        "loop": loop,
+        "schema_or_tools": schema_or_tools,
     },
     asyncio.new_event_loop(),
 )

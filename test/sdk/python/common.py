@@ -21,6 +21,38 @@ class Report(BaseModel):
     depths: list[int]
 
 
+class GetWeather(BaseModel):
+    """The arguments of the tool get_weather."""
+
+    model_config = ConfigDict(extra="forbid")
+    city: str
+    days: int
+
+
+class GetTime(BaseModel):
+    """The arguments of the tool get_time."""
+
+    model_config = ConfigDict(extra="forbid")
+    zones: list[str]
+
+
+TOOLS = {"get_weather": GetWeather, "get_time": GetTime}
+
+
+def result_of(name: str, arguments: dict) -> str:
+    """What the tools answer: all that the model asked, so that its next answer follows from it."""
+    return json.dumps([name, arguments], sort_keys=True)
+
+
+def calls_of(calls: list[tuple[str, str, dict]], **more) -> dict:
+    """The answer of a case with calls, given as id, name and arguments."""
+    return {
+        "calls": [{"name": name, "arguments": arguments} for _, name, arguments in calls],
+        "ids": len({id for id, _, _ in calls if id}),
+        **more,
+    }
+
+
 def ask(question: str, **more) -> dict:
     """The request of every case, for SDKs that take the API's own parameters."""
     return dict(

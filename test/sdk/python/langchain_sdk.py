@@ -1,7 +1,8 @@
 """Asks with LangChain (langchain-openai)."""
 
-from common import MODEL, Report, run
-from langchain_core.messages import HumanMessage
+from common import MODEL, TOOLS, Report, calls_of, result_of, run
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import StructuredTool
 from langchain_openai import ChatOpenAI
 
 
@@ -68,6 +69,49 @@ def schema_streamed(url, question):
     return {"parsed": last.model_dump()}
 
 
+def bound(url, **more):
+    tools = [
+        StructuredTool(name=name, description=name, args_schema=schema, func=lambda name=name, **args: result_of(name, args))
+        for name, schema in TOOLS.items()
+    ]
+    return model(url).bind_tools(tools, strict=True, **more), {tool.name: tool for tool in tools}
+
+
+def called(message):
+    assert not message.invalid_tool_calls, message.invalid_tool_calls
+    calls = [(c["id"], c["name"], c["args"]) for c in message.tool_calls]
+    return calls_of(calls, text=message.text, finish=message.response_metadata["finish_reason"])
+
+
+def tools(url, question):
+    return called(joined(bound(url)[0].stream(question)))
+
+
+def required(url, question):
+    return called(bound(url, tool_choice="any")[0].invoke(question))
+
+
+def required_streamed(url, question):
+    return called(joined(bound(url, tool_choice="any")[0].stream(question)))
+
+
+def named(url, question):
+    return called(bound(url, tool_choice="get_time", parallel_tool_calls=False)[0].invoke(question))
+
+
+def named_streamed(url, question):
+    return called(joined(bound(url, tool_choice="get_time", parallel_tool_calls=False)[0].stream(question)))
+
+
+def loop(url, question):
+    llm, tools = bound(url)
+    messages = [HumanMessage(question)]
+    first = joined(llm.stream(messages))
+    messages += [first] + [tools[call["name"]].invoke(call) for call in first.tool_calls]
+    assert all(isinstance(m, ToolMessage) for m in messages[2:])
+    return called(first) | text_of(joined(llm.stream(messages))) | {"requests": 2}
+
+
 run(
     {
         "text": text,
@@ -76,5 +120,12 @@ run(
         "logprobs": logprobs,
         "schema": schema,
         "schema_streamed": schema_streamed,
+        "tools": tools,
+        "parallel": tools,
+        "required": required,
+        "required_streamed": required_streamed,
+        "named": named,
+        "named_streamed": named_streamed,
+        "loop": loop,
     }
 )

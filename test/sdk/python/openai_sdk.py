@@ -1,7 +1,9 @@
 """Asks with openai-python. Its stream helper, which rebuilds a whole message from the chunks, is its strictest reader."""
 
-from common import Report, ask, run
-from openai import OpenAI
+import json
+
+from common import TOOLS, Report, ask, calls_of, result_of, run
+from openai import OpenAI, pydantic_function_tool
 
 
 def client(url):
@@ -63,6 +65,68 @@ def schema_streamed(url, question):
     return {"parsed": choice.message.parsed.model_dump(), "finish": choice.finish_reason}
 
 
+def reasoning(url, question):
+    completion = streamed(url, ask(question))
+    counted = completion.usage.completion_tokens_details.reasoning_tokens
+    return text_of(completion) | {
+        "reasoning": completion.choices[0].message.reasoning_content,
+        "counted": 0 < counted < completion.usage.completion_tokens,
+    }
+
+
+def with_tools(question, **more):
+    # Strict tools: the helper parses their arguments into the models.
+    return ask(question, tools=[pydantic_function_tool(model, name=name) for name, model in TOOLS.items()], **more)
+
+
+def called(completion):
+    choice = completion.choices[0]
+    calls = [
+        (c.id, c.function.name, c.function.parsed_arguments.model_dump()) for c in choice.message.tool_calls or []
+    ]
+    return calls_of(calls, text=choice.message.content, finish=choice.finish_reason)
+
+
+def tools(url, question):
+    return called(streamed(url, with_tools(question)))
+
+
+def required(url, question):
+    return called(client(url).chat.completions.parse(**with_tools(question, tool_choice="required")))
+
+
+def required_streamed(url, question):
+    return called(streamed(url, with_tools(question, tool_choice="required")))
+
+
+NAMED = {"type": "function", "function": {"name": "get_time"}}
+
+
+def named(url, question):
+    return called(
+        client(url).chat.completions.parse(**with_tools(question, tool_choice=NAMED, parallel_tool_calls=False))
+    )
+
+
+def named_streamed(url, question):
+    return called(streamed(url, with_tools(question, tool_choice=NAMED, parallel_tool_calls=False)))
+
+
+def loop(url, question):
+    params = with_tools(question)
+    first = streamed(url, params)
+    message = first.choices[0].message
+    params["messages"] += [message.model_dump(exclude_none=True)] + [
+        {
+            "role": "tool",
+            "tool_call_id": call.id,
+            "content": result_of(call.function.name, json.loads(call.function.arguments)),
+        }
+        for call in message.tool_calls
+    ]
+    return called(first) | text_of(streamed(url, params)) | {"requests": 2}
+
+
 run(
     {
         "text": text,
@@ -71,5 +135,13 @@ run(
         "logprobs": logprobs,
         "schema": schema,
         "schema_streamed": schema_streamed,
+        "reasoning": reasoning,
+        "tools": tools,
+        "parallel": tools,
+        "required": required,
+        "required_streamed": required_streamed,
+        "named": named,
+        "named_streamed": named_streamed,
+        "loop": loop,
     }
 )
