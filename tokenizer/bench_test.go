@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -91,4 +92,43 @@ func benchTokenizer(b *testing.B, name string) *Tokenizer {
 		benchLoaded[name] = tok
 	}
 	return benchLoaded[name]
+}
+
+// BenchmarkEncodeLong measures a text of about 100,000 tokens, in one message and in
+// many, with and without other goroutines to help. The text is as in BenchmarkEncode.
+func BenchmarkEncodeLong(b *testing.B) {
+	for _, name := range benchModels {
+		tok := benchTokenizer(b, name)
+		document := strings.Repeat(testCorpus(b).Bench["mixed 100 kB"], 4)
+		separator, _ := tok.Token(tok.addedWithin(0))
+		for _, c := range []struct{ what, text string }{
+			{"one message", document},
+			{"messages", strings.Join(portions(document, 4<<10), separator)},
+		} {
+			for _, part := range []int{1 << 40, usualPartBytes} {
+				how := map[bool]string{true: "whole", false: "in parts"}[part > len(document)]
+				b.Run(name+"/"+c.what+"/"+how, func(b *testing.B) {
+					tok.testPartBytes = part
+					defer func() { tok.testPartBytes = 0 }()
+					ids := tok.Encode(c.text, false)
+					b.SetBytes(int64(len(c.text)))
+					b.ReportAllocs()
+					for b.Loop() {
+						ids = tok.AppendEncode(ids[:0], c.text, false)
+					}
+				})
+			}
+		}
+	}
+}
+
+// addedWithin is an added token that is looked for in raw text.
+func (t *Tokenizer) addedWithin(i int) int32 { return int32(t.raw.tokens[i].ID) }
+
+func portions(text string, size int) []string {
+	var all []string
+	for len(text) > size {
+		all, text = append(all, strings.ToValidUTF8(text[:size], "")), text[size:]
+	}
+	return append(all, text)
 }

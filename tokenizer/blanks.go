@@ -63,22 +63,37 @@ func (b *bpe) appendText(dst []int32, text []byte, s *mergeScratch) []int32 {
 	if b.blanks.never {
 		return b.appendWord(dst, text, s)
 	}
-	for i := 0; ; {
+	for {
+		cut := b.blanks.cutFrom(text, 0)
+		if cut < 0 {
+			return b.appendWord(dst, text, s)
+		}
+		dst = b.appendWord(dst, text[:cut], s)
+		text = text[cut:]
+	}
+}
+
+// cutFrom returns the first place of text, from a place on and not its start, where
+// it may be cut; -1 if there is none.
+func (c *blankCuts) cutFrom(text []byte, from int) int {
+	for i := from; ; {
 		for bytes.HasPrefix(text[i:], blank) {
 			i += len(blank) // a run of blanks belongs to the word behind it
 		}
 		k := bytes.Index(text[i:], blank)
 		if k < 0 {
-			return b.appendWord(dst, text, s)
+			return -1
 		}
 		i += k
-		if len(b.blanks.joined) > 0 {
-			if r, _ := utf8.DecodeLastRune(text[:i]); b.blanks.joined[r] {
+		if i == 0 || bytes.HasSuffix(text[:i], blank) {
+			continue // from was in the middle of a run
+		}
+		if len(c.joined) > 0 {
+			if r, _ := utf8.DecodeLastRune(text[:i]); c.joined[r] {
 				continue
 			}
 		}
-		dst = b.appendWord(dst, text[:i], s)
-		text, i = text[i:], 0
+		return i
 	}
 }
 

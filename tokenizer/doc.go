@@ -18,6 +18,9 @@
 //	model          merges each word's symbols by rank             bpe.go, vocabulary.go, merges.go, blanks.go
 //	post-processor puts ids such as BOS around it                 processor.go
 //
+// A long text is cut into parts that several processors encode, with the same ids:
+// long.go.
+//
 // A file is read in load.go, model.go, mergelist.go and jsonscan.go, and put together
 // in assemble.go; a .gguf header in gguf.go, with the splits that it only names
 // in ggufsplits.go, merges by score in ggufscores.go, and in ggufspecial.go what

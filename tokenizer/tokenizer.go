@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"sync"
 
 	"baton/tokenizer/pattern"
@@ -23,7 +24,8 @@ type Tokenizer struct {
 	addedIDs    map[string]int32 // added tokens, in the vocabulary or not
 	addedTokens map[int32]string
 
-	encoders sync.Pool // of *encoder
+	encoders      sync.Pool // of *encoder
+	testPartBytes int       // see long.go; 0 outside of tests
 }
 
 // Encode returns the ids of text. With addSpecial the post-processor of the
@@ -36,10 +38,22 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
 
 // AppendEncode is like [Tokenizer.Encode] but appends the ids to dst.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, addSpecial bool) []int32 {
-	e, _ := t.encoders.Get().(*encoder)
-	if e == nil {
-		e = &encoder{t: t, matchers: make([]pattern.Matcher, len(t.pre.steps))}
+	return t.appendEncode(dst, text, addSpecial, nil)
+}
+
+// EncodeContext is like [Tokenizer.Encode], but ends early, with the error of ctx,
+// when ctx does. A long text is encoded on several processors by both.
+func (t *Tokenizer) EncodeContext(ctx context.Context, text string, addSpecial bool) ([]int32, error) {
+	ids := t.appendEncode(make([]int32, 0, len(text)/3+8), text, addSpecial, ctx.Done())
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
+	return ids, nil
+}
+
+// appendEncode does it; what it returns is not whole if done was closed.
+func (t *Tokenizer) appendEncode(dst []int32, text string, addSpecial bool, done <-chan struct{}) []int32 {
+	e := t.encoder(done)
 	e.ids = dst
 	if addSpecial {
 		e.ids = append(e.ids, t.post.before...)
@@ -49,11 +63,25 @@ func (t *Tokenizer) AppendEncode(dst []int32, text string, addSpecial bool) []in
 		e.ids = append(e.ids, t.post.after...)
 	}
 	dst = e.ids
-	e.ids = nil
-	if e.size() <= maxKeptBytes {
-		t.encoders.Put(e)
-	}
+	e.release()
 	return dst
+}
+
+// encoder returns an encoder without ids.
+func (t *Tokenizer) encoder(done <-chan struct{}) *encoder {
+	e, _ := t.encoders.Get().(*encoder)
+	if e == nil {
+		e = &encoder{t: t, matchers: make([]pattern.Matcher, len(t.pre.steps))}
+	}
+	e.done = done
+	return e
+}
+
+func (e *encoder) release() {
+	e.ids, e.done, e.helped = nil, nil, false
+	if e.size() <= maxKeptBytes {
+		e.t.encoders.Put(e)
+	}
 }
 
 // maxKeptBytes bounds the memory that an encoder keeps for the next text.
@@ -67,6 +95,8 @@ type encoder struct {
 	matchers []pattern.Matcher // by step
 	segments []segment         // a stack: each level of walk uses what lies above the lower ones
 	merge    mergeScratch
+	done     <-chan struct{} // closed when nobody wants the ids any more; may be nil
+	helped   bool            // a long piece may be cut for several goroutines
 }
 
 // size is about how many bytes the encoder holds.
@@ -77,6 +107,10 @@ func (e *encoder) size() int {
 
 // text encodes a whole text, which must be valid UTF-8.
 func (e *encoder) text(text string) {
+	if e.t.isLong(len(text)) {
+		e.longText(text)
+		return
+	}
 	found := addedFinder{set: &e.t.raw, text: text}
 	from := 0
 	for {
@@ -137,6 +171,9 @@ func (e *encoder) walk(piece []byte, first bool, k int) {
 	case s.rewrite != nil:
 		e.walk(s.rewrite(piece, first), first, k+1)
 	case s.find.pattern != nil && s.behavior == isolated:
+		if e.helped && e.t.isLong(len(piece)) && e.longPiece(piece, first, k) {
+			return
+		}
 		// The usual step, without building a list: here all time is spent.
 		m := &e.matchers[k]
 		m.Reset(s.find.pattern, piece)
@@ -170,6 +207,9 @@ func (e *encoder) words(piece []byte) {
 	}
 	if e.t.instead != nil {
 		e.ids = e.t.instead(e.ids, piece)
+		return
+	}
+	if e.helped && e.t.isLong(len(piece)) && e.longWords(piece) {
 		return
 	}
 	e.ids = e.t.model.appendText(e.ids, piece, &e.merge)

@@ -46,9 +46,11 @@ type Matcher struct {
 	text    []byte
 	from    int // where the next search begins
 	last    int // where the last match ended, -1 before the first
+	limit   int // where no match may begin any more
 	choices []choice
 	spent   int // steps back taken in this match
-	left    int // steps back left in this text
+	left    int // steps back left in this text, of
+	allowed int
 }
 
 // maxKeptChoices bounds the memory that is kept for the next text.
@@ -67,21 +69,42 @@ func (m *Matcher) Reset(p *Pattern, text []byte) {
 	if cap(m.choices) > maxKeptChoices {
 		m.choices = nil
 	}
-	m.pattern, m.text, m.from, m.last = p, text, 0, -1
-	m.left = MaxBacktracks + maxBacktracksPerByte*len(text)
+	m.pattern, m.text, m.from, m.last, m.limit = p, text, 0, -1, len(text)+1
+	m.allowed = MaxBacktracks + maxBacktracksPerByte*len(text)
+	m.left = m.allowed
 }
+
+// Resume is like [Matcher.Reset], but for the matches behind one that ended at
+// from. They depend on the text and on that place, on nothing else, as long as the
+// allowance lasts; see [Matcher.Spent].
+func (m *Matcher) Resume(p *Pattern, text []byte, from int) {
+	m.Reset(p, text)
+	m.from, m.last = from, from
+}
+
+// Limit makes m find, until it is reset, only matches that begin before limit, and
+// allows it no more steps back than that part of the text makes up for.
+func (m *Matcher) Limit(limit int) {
+	m.limit = limit
+	m.allowed = maxBacktracksPerByte * (min(limit, len(m.text)) - m.from)
+	m.left = m.allowed
+}
+
+// Spent is how many steps back were taken since the last Reset or Resume, and how
+// many are allowed. If they are more, matches may be missing.
+func (m *Matcher) Spent() (spent, allowed int) { return m.allowed - m.left, m.allowed }
 
 // Next returns the bounds of the next match, leftmost first; ok is false if
 // there is none. As in the reference, a match may be empty, but not where the
 // last one ended.
 func (m *Matcher) Next() (start, end int, ok bool) {
-	first := m.pattern.first
-	for pos := m.from; pos <= len(m.text); {
+	first, before := m.pattern.first, min(m.limit, len(m.text))
+	for pos := m.from; pos < m.limit; {
 		if first != nil {
-			for pos < len(m.text) && !first[m.text[pos]] {
+			for pos < before && !first[m.text[pos]] {
 				pos++
 			}
-			if pos == len(m.text) {
+			if pos >= before {
 				break
 			}
 		}
