@@ -13,7 +13,7 @@ import (
 // with this name the answer is the arguments; without a name it is an array of
 // objects {"name", "parameters"}, at least one, and not more unless calls may be
 // parallel. The functions have been checked.
-func forcedCalls(functions []value, name string, parallel bool) (*engine.Constraint, *openai.Error) {
+func forcedCalls(functions []function, name string, parallel bool) (*engine.Constraint, *openai.Error) {
 	if name != "" {
 		return argumentsOf(functions, name)
 	}
@@ -27,7 +27,7 @@ func forcedCalls(functions []value, name string, parallel bool) (*engine.Constra
 
 // callsOr is the constraint of an answer that is calls, as forcedCalls has them, or
 // what c allows, which is JSON and was given by the parameter param.
-func callsOr(functions []value, parallel bool, c *engine.Constraint, param string) (*engine.Constraint, *openai.Error) {
+func callsOr(functions []function, parallel bool, c *engine.Constraint, param string) (*engine.Constraint, *openai.Error) {
 	m := merged{schema: schema{inner: true}}
 	array, err := m.calls(functions, parallel)
 	if err != nil {
@@ -45,14 +45,13 @@ func callsOr(functions []value, parallel bool, c *engine.Constraint, param strin
 }
 
 // argumentsOf is the constraint of an answer that is the arguments of one tool.
-func argumentsOf(functions []value, name string) (*engine.Constraint, *openai.Error) {
+func argumentsOf(functions []function, name string) (*engine.Constraint, *openai.Error) {
 	for i := range functions {
-		function := &functions[i]
-		if m, ok := function.member("name"); !ok || unquote(m.raw()) != name {
+		if functions[i].name != name {
 			continue
 		}
 		var s schema
-		parameters, ok := parametersOf(function)
+		parameters, ok := parametersOf(&functions[i].value)
 		if !ok {
 			return &engine.Constraint{JSONSchema: noArguments}, nil
 		}
@@ -80,26 +79,24 @@ type merged struct {
 }
 
 // calls returns the schema of an array of calls, its closing brace left out.
-func (m *merged) calls(functions []value, parallel bool) ([]byte, *openai.Error) {
+func (m *merged) calls(functions []function, parallel bool) ([]byte, *openai.Error) {
 	out := []byte(`{"type":"array","minItems":1,`)
 	if !parallel {
 		out = append(out, `"maxItems":1,`...)
 	}
 	out = append(out, `"items":{"anyOf":[`...)
 	for i := range functions {
-		function := &functions[i]
 		raw := []byte(noArguments)
-		if parameters, ok := parametersOf(function); ok {
+		if parameters, ok := parametersOf(&functions[i].value); ok {
 			if err := m.add(&parameters); err != nil {
 				return nil, err
 			}
 			raw = parameters.raw()
 		}
-		name, _ := function.member("name")
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(out, `{"type":"object","properties":{"name":{"enum":[`...), name.raw()...)
+		out = appendQuoted(append(out, `{"type":"object","properties":{"name":{"enum":[`...), functions[i].name)
 		out = append(append(out, `]},"parameters":`...), raw...)
 		out = append(out, `},"required":["name","parameters"],"additionalProperties":false}`...)
 	}

@@ -46,13 +46,13 @@ func TestForcedCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &request{}
-	var functions []value
-	for _, tool := range fields[0].elements() {
-		function, err := r.functionOf(tool)
+	var functions []function
+	for i, tool := range fields[0].elements() {
+		described, err := r.functionOf(tool)
 		if err != nil {
 			t.Fatal(err)
 		}
-		functions = append(functions, function)
+		functions = append(functions, function{value: described, name: []string{"a", "b\""}[i]})
 	}
 	a := `{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}`
 	call := func(name, parameters string) string {

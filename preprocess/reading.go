@@ -14,6 +14,10 @@ type Reading struct {
 	HideReasoning bool // the client does not want to see it
 	ShortCallIDs  bool // ids of calls must have nine letters and digits
 
+	// Namespaces are those of tools that have one. The name in Options is then the
+	// namespace, a dot and the tool's own name.
+	Namespaces map[string]string
+
 	// Opens and Closes are the tokens that open and close reasoning, where there are such.
 	Opens, Closes []engine.TokenID
 
@@ -68,6 +72,7 @@ func (r *request) reading(text string) *Reading {
 		Options:       o,
 		HideReasoning: !r.includeReasoning,
 		ShortCallIDs:  r.model.Shape.ShortCallIDs,
+		Namespaces:    r.tooling.namespaces,
 		Opens:         r.model.Formats.Opens,
 		Closes:        r.model.Formats.Closes,
 		markers:       r.model.Formats.Markers,

@@ -35,6 +35,7 @@ var responsesFields = map[string]reader{
 	"include_reasoning":    boolean(func(r *request) *bool { return &r.includeReasoning }),
 
 	"prompt_cache_options": ignored,
+	"client_metadata":      ignored, // Codex'
 
 	"previous_response_id": refused(notStored),
 	"conversation":         refused(notStored),

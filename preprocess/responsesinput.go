@@ -63,7 +63,7 @@ type items struct {
 // An item is an element of the input, its members found.
 type item struct {
 	*value
-	kind, role, id, content, summary, callID, name, arguments, output value
+	kind, role, id, content, summary, callID, name, namespace, arguments, output value
 }
 
 func (c *items) add(v *value) *openai.Error {
@@ -87,6 +87,8 @@ func (c *items) add(v *value) *openai.Error {
 			it.callID = *m
 		case "name":
 			it.name = *m
+		case "namespace":
+			it.namespace = *m
 		case "arguments":
 			it.arguments = *m
 		case "output":
@@ -216,12 +218,19 @@ func (c *items) addCall(it *item) *openai.Error {
 			return m.v.wrongType("a string")
 		}
 	}
+	name := it.name.raw()
+	if given(it.namespace) {
+		if !it.namespace.isText() {
+			return it.namespace.wrongType("a string")
+		}
+		name = joinWith([][]byte{it.namespace.raw(), name}, namespaceMark)
+	}
 	c.assistant = true
 	if len(c.calls) > 0 {
 		c.calls = append(c.calls, ',')
 	}
 	c.calls = append(append(c.calls, `{"id":`...), it.callID.raw()...)
-	c.calls = append(append(c.calls, `,"type":"function","function":{"name":`...), it.name.raw()...)
+	c.calls = append(append(c.calls, `,"type":"function","function":{"name":`...), name...)
 	c.calls = append(append(c.calls, `,"arguments":`...), it.arguments.raw()...)
 	c.calls = append(c.calls, "}}"...)
 	return nil

@@ -24,7 +24,15 @@ type tooling struct {
 	choice    string // one of the four above; none if there are no tools
 	named     string // the tool's name, of toolsNamed
 	tools     []parser.Tool
-	functions []value // what describes each of them
+	functions []function // the same, as the request has them
+	// namespaces are those of functions that have one, by their names in tools.
+	namespaces map[string]string
+}
+
+// A function is what a tool is about.
+type function struct {
+	value        // what describes it
+	name  string // by which the model knows it
 }
 
 // checkTools checks the tools, and makes a constraint of a choice that leaves none.
@@ -42,20 +50,10 @@ func (r *request) checkTools() *openai.Error {
 		return nil
 	}
 	r.tooling = tooling{choice: choice, named: named}
-	for i, tool := range r.tools.elements() {
-		if i == maxTools {
-			return r.tools.invalid("at most %d tools are allowed.", maxTools)
-		}
-		function, err := r.functionOf(tool)
-		if err != nil {
+	for _, tool := range r.tools.elements() {
+		if err := r.addTool(tool); err != nil {
 			return err
 		}
-		known, err := readFunction(&function)
-		if err != nil {
-			return err
-		}
-		r.tooling.tools = append(r.tooling.tools, known)
-		r.tooling.functions = append(r.tooling.functions, function)
 	}
 	switch choice {
 	case toolsAuto:
@@ -123,6 +121,11 @@ func (r *request) readToolChoice(v *value) (choice, named string, err *openai.Er
 	if err == nil && named == "" {
 		err = name.invalid("must be the name of a tool.")
 	}
+	if space, ok := function.member("namespace"); ok && r.flatTools && err == nil && !space.isNull() {
+		var text string
+		text, err = space.text()
+		named = text + namespaceMark + named
+	}
 	return toolsNamed, named, err
 }
 
@@ -137,7 +140,7 @@ func (r *request) functionOf(tool *value) (value, *openai.Error) {
 		if text, err := kind.text(); err != nil {
 			return value{}, err
 		} else if text != "function" {
-			return value{}, openai.Unsupported(kind.param(), "only tools of type function are")
+			return value{}, openai.Unsupported(kind.param(), "only tools of type function are, as the server runs no tool by itself, such as a web search")
 		}
 	}
 	if r.flatTools {
@@ -153,8 +156,88 @@ func (r *request) functionOf(tool *value) (value, *openai.Error) {
 	return function, nil
 }
 
-// readFunction checks what describes a function. What else is in it is between the
-// client and the template.
+func (r *request) addTool(tool *value) *openai.Error {
+	if space, ok := r.namespaceOf(tool); ok {
+		return r.addNamespace(&space)
+	}
+	described, err := r.functionOf(tool)
+	if err != nil {
+		return err
+	}
+	return r.addFunction(&described, "")
+}
+
+// namespaceOf returns a tool if it is several functions that are called by one name
+// and their own, as responses can have it.
+func (r *request) namespaceOf(tool *value) (value, bool) {
+	if !r.flatTools || !tool.isObject() {
+		return value{}, false
+	}
+	kind, ok := tool.member("type")
+	return *tool, ok && string(kind.raw()) == `"namespace"`
+}
+
+func (r *request) addNamespace(space *value) *openai.Error {
+	name, ok := space.member("name")
+	if !ok || name.isNull() {
+		return openai.Missing(space.param() + ".name")
+	}
+	text, err := name.text()
+	if err != nil {
+		return err
+	}
+	if !parser.Callable(text) {
+		return invalidName(&name)
+	}
+	tools, ok := space.member("tools")
+	if !ok || tools.isNull() {
+		return openai.Missing(space.param() + ".tools")
+	}
+	if !tools.isArray() {
+		return tools.wrongType("an array")
+	}
+	for _, tool := range tools.elements() {
+		described, err := r.functionOf(tool)
+		if err != nil {
+			return err
+		}
+		if err := r.addFunction(&described, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namespaceMark stands between a namespace and a name where both are one word to the
+// model. OpenAI allows none in either.
+const namespaceMark = "."
+
+// addFunction checks what describes a function, and adds it. What else is in it is
+// between the client and the template.
+func (r *request) addFunction(described *value, namespace string) *openai.Error {
+	if len(r.tooling.tools) == maxTools {
+		return r.tools.invalid("at most %d tools are allowed.", maxTools)
+	}
+	known, err := readFunction(described)
+	if err != nil {
+		return err
+	}
+	if namespace != "" {
+		known.Name = namespace + namespaceMark + known.Name
+		if r.tooling.namespaces == nil {
+			r.tooling.namespaces = make(map[string]string)
+		}
+		r.tooling.namespaces[known.Name] = namespace
+	}
+	r.tooling.tools = append(r.tooling.tools, known)
+	r.tooling.functions = append(r.tooling.functions, function{value: *described, name: known.Name})
+	return nil
+}
+
+func invalidName(name *value) *openai.Error {
+	return name.invalid("a name has 1 to %d letters, digits, or _ - . : /, and no spaces.", parser.MaxName)
+}
+
 func readFunction(function *value) (parser.Tool, *openai.Error) {
 	var known parser.Tool
 	name, ok := function.member("name")
@@ -166,7 +249,7 @@ func readFunction(function *value) (parser.Tool, *openai.Error) {
 		return known, err
 	}
 	if !parser.Callable(known.Name) {
-		return known, name.invalid("a name has 1 to %d letters, digits, or _ - . : /, and no spaces.", parser.MaxName)
+		return known, invalidName(&name)
 	}
 	if parameters, ok := function.member("parameters"); ok && !parameters.isNull() {
 		if !parameters.isObject() {
@@ -189,14 +272,20 @@ func (r *request) templateTools() json.RawMessage {
 		}
 		list = append(list, `{"type":"function","function":{`...)
 		begun := len(list)
-		for key, m := range r.tooling.functions[i].members() {
+		f := &r.tooling.functions[i]
+		for key, m := range f.members() {
 			if key == "type" || m.isNull() {
 				continue
 			}
 			if len(list) > begun {
 				list = append(list, ',')
 			}
-			list = append(append(appendQuoted(list, key), ':'), m.raw()...)
+			list = append(appendQuoted(list, key), ':')
+			if key == "name" {
+				list = appendQuoted(list, f.name)
+			} else {
+				list = append(list, m.raw()...)
+			}
 		}
 		list = append(list, "}}"...)
 	}

@@ -19,7 +19,8 @@ const errorsIntro = `# Errors
 
 Before the first byte of an answer an error is an HTTP status with OpenAI's error object; after it, an event with that
 object, without a finish reason and without ` + "`[DONE]`" + `. Truncation is never shown as success. The message is one
-sentence that says what happened, how many attempts were made, and whether a retry makes sense.
+sentence that says what happened, how many attempts were made, and whether a retry makes sense. A stream of ` + "`/v1/responses`" + ` has
+` + "`response.failed`" + ` before that event ([more](responses.md#the-stream)).
 
 OpenAI's SDKs repeat 408, 409, 429 and everything from 500 on by themselves, so what must not be repeated has another
 4xx. A worker's own refusal of a request (an ` + "`invalid_request_error`" + `) has the worker's status and words, 400 where SDKs

@@ -93,6 +93,9 @@ func (p *fakePreparer) Responses(id string, body []byte) (*preprocess.Prepared, 
 	out, err := p.Chat(id, body)
 	if err == nil {
 		out.Echo = []byte(fakeEcho)
+		if out.Read != nil {
+			out.Read.Namespaces = map[string]string{"space.f": "space"}
+		}
 	}
 	return out, err
 }

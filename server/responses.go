@@ -56,7 +56,8 @@ type responseOutput struct {
 	index  int       // of that item, or the next one
 	text   []byte    // its text, as JSON spells it, without quotes
 	callID string
-	name   string
+	name   string // of the called function, without its namespace
+	space  string // its namespace; "" = none
 
 	answered bool // there was a message or a call
 	status   string
@@ -103,7 +104,10 @@ func (o *responseOutput) addPiece(piece parser.Event) {
 		o.need(thoughtItem)
 	case parser.Call:
 		o.close(statusCompleted)
-		o.callID, o.name = piece.ID, piece.Name
+		o.callID, o.name, o.space = piece.ID, piece.Name, o.choice.reading.how.Namespaces[piece.Name]
+		if o.space != "" {
+			o.name = o.name[len(o.space)+1:]
+		}
 		o.need(callItem)
 		return
 	}
@@ -194,6 +198,9 @@ func (o *responseOutput) appendItemHead(dst []byte, status string) []byte {
 	case callItem:
 		dst = appendString(append(dst, `,"type":"function_call","call_id":`...), o.callID)
 		dst = appendString(append(dst, `,"name":`...), o.name)
+		if o.space != "" {
+			dst = appendString(append(dst, `,"namespace":`...), o.space)
+		}
 		dst = append(dst, `,"status":`...)
 	}
 	return append(appendString(dst, status), ',')

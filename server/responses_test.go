@@ -104,6 +104,14 @@ func TestResponseEndings(t *testing.T) {
 	}
 }
 
+// TestNamespaces: a model knows a function in a namespace by both names, a client apart.
+func TestNamespaces(t *testing.T) {
+	s := respond(t, says(`<tool_call>{"name": "space.f", "arguments": {}}</tool_call><tool_call>{"name": "f", "arguments": {}}</tool_call>`), `,"tools":"hermes"`)
+	if len(s.Output) != 2 || s.Output[0].Namespace != "space" || s.Output[0].Name != "f" || s.Output[1].Namespace != "" || s.Output[1].Name != "f" {
+		t.Errorf("%+v", s.Output)
+	}
+}
+
 // TestResponseUsageAndIDs: the usage is that of chat, and ids follow from the request's.
 func TestResponseUsageAndIDs(t *testing.T) {
 	ts := newRig(says("<think>", "a", "b", "</think>", "c", `<tool_call>{"name": "f", "arguments": {}}</tool_call>`)).serve(t)

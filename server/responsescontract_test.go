@@ -64,7 +64,7 @@ type responseItem struct {
 	Content                []responsePart
 	Summary                *[]any
 	CallID                 string `json:"call_id"`
-	Name                   string
+	Name, Namespace        string
 	Arguments              *string
 }
 
@@ -245,7 +245,7 @@ func (s *strictResponse) item(t testing.TB, events []*responseEvent, index int) 
 		t.Fatalf("item %d is not done: %+v", index, rest)
 	}
 	done := rest[0].Item
-	if done.ID != added.ID || done.Type != added.Type || done.CallID != added.CallID || done.Name != added.Name || itemText(done) != joined {
+	if done.ID != added.ID || done.Type != added.Type || done.CallID != added.CallID || done.Name != added.Name || done.Namespace != added.Namespace || itemText(done) != joined {
 		t.Errorf("item %+v is done as %+v", added, done)
 	}
 	checkItem(t, done)
