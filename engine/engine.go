@@ -65,6 +65,14 @@ type Request struct {
 	// time. The first Delta then holds all.
 	HoldBack bool
 
+	// Thought is the reasoning before a constrained answer; nil = there is none, or
+	// nobody could tell. The stage that knows of it is above migration.
+	Thought *Thought
+
+	// Prefer is a worker that is chosen before others that can be asked, because it has
+	// what was generated so far; "" = none.
+	Prefer string
+
 	Priority  int    // lower is served earlier, as in vLLM; 0 = default
 	CacheSalt string // isolates the worker's prefix cache; "" = none
 

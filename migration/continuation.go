@@ -38,6 +38,7 @@ type continuation struct {
 
 func newContinuation(req *engine.Request, cfg Config) continuation {
 	c := continuation{
+		moves: req.Trace.Migrations(), // of earlier parts of the same answer
 		limit: cfg.Limit, maxSeqLen: cfg.MaxSeqLen,
 		prompt: len(req.TokenIDs), minTokens: req.Stop.MinTokens, budget: req.Stop.MaxTokens,
 		full: math.MaxInt, ends: req.Stop.EndIDs(),

@@ -26,6 +26,9 @@ type Formats struct {
 	Markers []int32
 	// Opens and Closes are those that open and close reasoning.
 	Opens, Closes []int32
+	// Final is what opens the answer proper where every part of it is a message that
+	// says what it is (gpt-oss).
+	Final []int32
 }
 
 // formatsOf returns the formats of m under its public name, as the options or its
@@ -49,6 +52,9 @@ func (o *Options) formatsOf(m *Model) Formats {
 	if f.Reasoning != nil {
 		opens, closes := f.Reasoning.ReasoningMarkers()
 		f.Opens, f.Closes = m.ids(opens), m.ids(closes)
+		if final := f.Reasoning.FinalMessage(); len(final) > 0 && len(m.ids(final)) == len(final) {
+			f.Final = m.ids(final)
+		}
 	}
 	return f
 }

@@ -77,6 +77,15 @@ func (f *Format) speaksHarmony() bool { return f != nil && f.harmony }
 // that does; nothing for formats of another build.
 func (f *Format) ReasoningMarkers() (opens, closes []string) { return f.opens, f.closes }
 
+// FinalMessage returns what begins the answer proper where every part of it is a
+// message that says what it is; nothing for other formats. Each text is one token.
+func (f *Format) FinalMessage() []string {
+	if !f.harmony {
+		return nil
+	}
+	return []string{harmonyChannel, "final", harmonyMessage}
+}
+
 // ToolByName returns the format of calls with that name or alias, nil if there is none.
 func ToolByName(name string) *Format { return byName(toolFormats, name) }
 

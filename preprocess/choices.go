@@ -111,6 +111,7 @@ func (r *request) tokens(prompt prompt, budget, i int) *engine.Request {
 		Output: out,
 
 		Constraint: r.constraint,
+		Thought:    r.thought,
 		HoldBack:   r.constraint != nil && !r.stream, // nobody is shown a part of it
 		Priority:   r.priority,
 		CacheSalt:  r.cacheSalt,

@@ -1,6 +1,7 @@
 package preprocess
 
 import (
+	"slices"
 	"strings"
 
 	"baton/engine"
@@ -41,18 +42,20 @@ var jsonCalls = parser.ToolByName("json")
 // reading says how the answers to a rendered conversation are read; nil if they are
 // text and nothing else.
 func (r *request) reading(text string) *Reading {
+	formats := &r.model.Formats
 	o := parser.Options{
-		Reasoning:   r.model.Formats.Reasoning,
-		Parallel:    r.parallelCalls,
-		Constrained: r.constraint != nil,
+		Reasoning:  formats.Reasoning,
+		Tools:      r.tooling.tools,
+		Parallel:   r.parallelCalls,
+		PromptTail: text[max(0, len(text)-promptTailBytes):],
 	}
-	if r.constraint != nil && !r.constraint.IsJSON() {
-		o.Reasoning = nil // nobody could tell one from the other: the constraint holds from the first token on
+	if r.continueFinalMessage {
+		o.Prefill = r.lastContent()
 	}
 	switch r.tooling.choice {
 	case toolsAuto:
-		o.Tool = r.model.Formats.Tool
-		if r.constraint != nil {
+		o.Tool = formats.Tool
+		if r.constraint != nil && formats.Final == nil {
 			o.Tool = jsonCalls // see allowCalls
 		}
 	case toolsRequired:
@@ -60,13 +63,15 @@ func (r *request) reading(text string) *Reading {
 	case toolsNamed:
 		o.Named = r.tooling.named
 	}
+	if r.constraint != nil {
+		r.thought = r.thoughtBefore(&o)
+		o.Constrained = r.thought == nil && r.constraint.IsJSON()
+		if r.thought == nil && (!o.Constrained || formats.Final != nil) {
+			o.Reasoning = nil // the constraint holds from the first token on
+		}
+	}
 	if o.Reasoning == nil && o.Tool == nil && o.Named == "" {
 		return nil
-	}
-	o.Tools = r.tooling.tools
-	o.PromptTail = text[max(0, len(text)-promptTailBytes):]
-	if r.continueFinalMessage {
-		o.Prefill = r.lastContent()
 	}
 	return &Reading{
 		Options:       o,
@@ -77,6 +82,33 @@ func (r *request) reading(text string) *Reading {
 		Closes:        r.model.Formats.Closes,
 		markers:       r.model.Formats.Markers,
 	}
+}
+
+// thoughtBefore says how the reasoning before a constrained answer is told from it; nil
+// = there is none, or no tokens tell.
+func (r *request) thoughtBefore(o *parser.Options) *engine.Thought {
+	formats := &r.model.Formats
+	switch {
+	case formats.Final != nil:
+		if r.continueFinalMessage || r.tooling.choice == toolsRequired || r.tooling.choice == toolsNamed {
+			return nil // the answer is in no message of its own
+		}
+		return &engine.Thought{Ends: formats.Final}
+	case len(formats.Closes) != 1:
+		return nil
+	case parser.New(*o).Thinking():
+		return &engine.Thought{Ends: formats.Closes}
+	case r.continueFinalMessage || len(formats.Opens) == 0 || closed(o.PromptTail, formats.Reasoning):
+		return nil
+	}
+	return &engine.Thought{Opens: formats.Opens, Ends: formats.Closes}
+}
+
+// closed reports whether a prompt ends with reasoning that is over: it was turned off.
+func closed(prompt string, f *parser.Format) bool {
+	_, closes := f.ReasoningMarkers()
+	prompt = strings.TrimSpace(prompt)
+	return slices.ContainsFunc(closes, func(marker string) bool { return strings.HasSuffix(prompt, marker) })
 }
 
 // lastContent is the text of the last message, which the answer continues.

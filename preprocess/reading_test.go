@@ -1,9 +1,13 @@
 package preprocess
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"baton/engine"
 	"baton/parser"
 )
 
@@ -88,4 +92,65 @@ func TestTemplateWithoutTools(t *testing.T) {
 	if prepared := mustChat(t, p, tools+`,"tool_choice":"required"`); prepared.Read.Options.Tool != jsonCalls {
 		t.Errorf("required: read as %+v", prepared.Read.Options)
 	}
+}
+
+// TestThought: where tokens mark the reasoning, a constraint waits for its end.
+func TestThought(t *testing.T) {
+	vocabulary, err := os.ReadFile(filepath.Join(simFolder, "tokenizer.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(first, second string) string {
+		return strings.NewReplacer("<|endoftext|>", first, "<|im_start|>", second).Replace(string(vocabulary))
+	}
+	const (
+		first, second = 2332, 2333
+		opened        = `{{ messages[0].content }}{% if tools %}{{ tools }}<tool_call>{% endif %}</think>`
+		prompts       = `{% if enable_thinking is defined %}<think></think>{% else %}<think>{% endif %}`
+		schema        = `"response_format":{"type":"json_object"}`
+		tools         = `"tools":[{"type":"function","function":{"name":"f"}}]`
+	)
+	thinks, harmony := parser.ReasoningByName("qwen3"), parser.ReasoningByName("openai")
+	for _, test := range []struct {
+		name, vocabulary, template, members string
+		thought                             *engine.Thought
+		reasoning                           *parser.Format
+		constrained                         bool
+	}{
+		{"no constraint", with("<think>", "</think>"), opened + prompts, ``, nil, thinks, false},
+		{"the prompt opens it", with("<think>", "</think>"), opened + prompts, schema, &engine.Thought{Ends: []int32{second}}, thinks, false},
+		{"it is off", with("<think>", "</think>"), opened + prompts, schema + `,"reasoning_effort":"none"`, nil, thinks, true},
+		{"the model opens it", with("<think>", "</think>"), opened + `.`, schema, &engine.Thought{Opens: []int32{first}, Ends: []int32{second}}, thinks, false},
+		{"before a call", with("<think>", "</think>"), opened + `.`, tools + `,"tool_choice":"required"`, &engine.Thought{Opens: []int32{first}, Ends: []int32{second}}, thinks, false},
+		{"before no JSON", with("<think>", "</think>"), opened + `.`, `"guided_regex":"a+"`, &engine.Thought{Opens: []int32{first}, Ends: []int32{second}}, thinks, false},
+		{"the answer has begun", with("<think>", "</think>"), opened + `.`, schema + `,"continue_final_message":true,"messages":[{"role":"assistant","content":"Yes"}]`, nil, thinks, true},
+		{"no token marks it", string(vocabulary), opened + `.`, schema, nil, thinks, true},
+		{"no token marks it, and no JSON follows", string(vocabulary), opened + `.`, `"guided_regex":"a+"`, nil, nil, false},
+		{"messages", with("<|channel|>", "<|message|>"), `{{ messages[0].content }}<|start|>assistant{% if false %}<|channel|>{% endif %}`, schema,
+			&engine.Thought{Ends: []int32{first, finalID(t), second}}, harmony, false},
+		{"messages, and a call that is required", with("<|channel|>", "<|message|>"), `{{ messages[0].content }}{{ tools }}<|start|>assistant{% if false %}<|channel|>{% endif %}`,
+			tools + `,"tool_choice":"required"`, nil, nil, true},
+	} {
+		p, _ := newTestPreprocessor(t, map[string]string{"tokenizer.json": test.vocabulary, "chat_template.jinja": test.template})
+		prepared := mustChat(t, p, test.members)
+		var got parser.Options
+		if prepared.Read != nil {
+			got = prepared.Read.Options
+		}
+		if thought := prepared.Choices[0].Request.Tokens.Thought; !reflect.DeepEqual(thought, test.thought) || got.Reasoning != test.reasoning || got.Constrained != test.constrained {
+			t.Errorf("%s: %+v, read as %+v", test.name, thought, got)
+		}
+	}
+}
+
+// finalID is the word "final" in the vocabulary of the simulated workers.
+func finalID(t *testing.T) int32 {
+	t.Helper()
+	p, _ := newTestPreprocessor(t, nil)
+	m, _ := p.models.Get("m")
+	id, ok := m.Tokenizer.ID("final")
+	if !ok {
+		t.Fatal("no such word")
+	}
+	return id
 }

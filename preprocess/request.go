@@ -44,6 +44,7 @@ type request struct {
 
 	constraint    *engine.Constraint // nil = none
 	constrainedBy string             // the parameter that gave it
+	thought       *engine.Thought    // before the constrained answer; nil = none
 
 	stream          bool
 	streamOptions   *value // nil = absent

@@ -80,7 +80,7 @@ func (r *request) checkTools() *openai.Error {
 // otherwise: the answer is then by the schema, or calls as forcedCalls has them.
 func (r *request) allowCalls() *openai.Error {
 	switch {
-	case r.constraint == nil:
+	case r.constraint == nil, r.model.Formats.Final != nil: // there calls are messages of their own
 		return nil
 	case !r.constraint.IsJSON():
 		return openai.InvalidRequest(r.constrainedBy, "Under '%s' no tool could be called; 'tool_choice' none only shows the tools.", r.constrainedBy)

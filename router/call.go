@@ -167,8 +167,13 @@ func (c *call) available(now time.Time, except []*worker) []member {
 	return fresh
 }
 
-// choose lets the policy take one of members.
+// choose takes the preferred one of members, else that of the policy.
 func (c *call) choose(members []member) member {
+	for _, m := range members {
+		if m.w.spec.ID == c.req.Prefer {
+			return m
+		}
+	}
 	candidates := make([]Candidate, len(members))
 	for i, m := range members {
 		candidates[i] = Candidate{WorkerID: m.w.spec.ID, InFlight: m.w.inFlight, Turn: m.w.turn}

@@ -23,4 +23,6 @@ func (r *Router) pace(model string, now time.Time, survivors int) time.Time {
 }
 
 // moved reports whether the request comes from another worker.
-func (c *call) moved() bool { return len(c.req.Avoid) > 0 || c.req.Carried > 0 }
+func (c *call) moved() bool {
+	return len(c.req.Avoid) > 0 || c.req.Carried > 0 && c.req.Prefer == ""
+}

@@ -22,6 +22,7 @@ import (
 	"baton/preprocess"
 	"baton/router"
 	"baton/server"
+	"baton/thinking"
 	"baton/tracing"
 )
 
@@ -85,7 +86,7 @@ func serve(stop context.Context, cfg *config.Serve, log *slog.Logger, level *slo
 	found.workerKey = access.workerKey
 	workers := router.New(specs(cfg), found.attach, routerConfig(cfg, found), log, reg, cfg.MetricsPrefix, rand.IntN)
 	tokens := migration.New(workers, migration.Config{Limit: cfg.MigrationLimit, MaxSeqLen: cfg.MigrationMaxSeqLen}, log, reg, cfg.MetricsPrefix)
-	text := backend.New(tokens)
+	text := backend.New(thinking.New(tokens))
 	prepare := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength, Served: served(workers)}, log)
 	api := server.New(prepare, text, workers, serverConfig(cfg, access, tracer), log, reg, reg)
 

@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"model":        {"tokenizer", "chattemplate", "gguf", "hub", "parser"},
 
 	"migration": {"engine"},
+	"thinking":  {"engine"},
 	"router":    {"engine"},
 	"backend":   {"engine", "tokenizer"},
 	"tracing":   {"engine"},

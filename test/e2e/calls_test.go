@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -24,8 +25,9 @@ You call functions. <tools>{% for t in tools %}{{ t | tojson }}{% endfor %}</too
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`
 
-// headerWith writes the header of a .gguf file with another chat template.
-func headerWith(t *testing.T, gguf, template string) string {
+// headerWith writes the header of a .gguf file with another chat template, and with
+// other spellings of tokens.
+func headerWith(t *testing.T, gguf, template string, tokens ...[2]string) string {
 	t.Helper()
 	f, err := os.Open(gguf)
 	if err != nil {
@@ -44,11 +46,22 @@ func headerWith(t *testing.T, gguf, template string) string {
 	end := at + 8 + int(binary.LittleEndian.Uint64(header[at:]))
 	out := binary.LittleEndian.AppendUint64(append([]byte(nil), header[:at]...), uint64(len(template)))
 	out = append(append(out, template...), header[end:]...)
+	for _, token := range tokens {
+		if bytes.Count(out, spelled(token[0])) != 1 {
+			t.Fatalf("the model has no token %q", token[0])
+		}
+		out = bytes.Replace(out, spelled(token[0]), spelled(token[1]), 1)
+	}
 	path := filepath.Join(t.TempDir(), "model.gguf")
 	if err := os.WriteFile(path, out, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// spelled is a string as a .gguf file has it.
+func spelled(s string) []byte {
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(s))), s...)
 }
 
 const weatherTool = `"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather of a city.",

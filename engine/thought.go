@@ -1,0 +1,11 @@
+package engine
+
+// A Thought says that an answer begins with reasoning, which the Constraint of the
+// request does not reach.
+type Thought struct {
+	// Opens are the tokens that open it: an answer that begins with none of them
+	// has none. No tokens: the prompt has opened it.
+	Opens []TokenID
+	// Ends is the sequence of tokens behind which the constrained answer begins.
+	Ends []TokenID
+}
