@@ -25,6 +25,9 @@ type Prepared struct {
 	// Echo are the members of a response that repeat its request, as JSON on one
 	// line; of responses only.
 	Echo []byte
+	// SummarizeReasoning: the client asks for a summary of the reasoning; of responses
+	// only.
+	SummarizeReasoning bool
 }
 
 // A Choice is one element of the answer's choices array.
@@ -100,6 +103,7 @@ func (p *Preprocessor) Responses(requestID string, body []byte) (*Prepared, *ope
 		return nil, err
 	}
 	prepared.Echo = r.echoed()
+	prepared.SummarizeReasoning = r.effortSummary != nil
 	return prepared, nil
 }
 

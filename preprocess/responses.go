@@ -139,7 +139,7 @@ func readTextConfig(r *request, v *value) *openai.Error {
 }
 
 // readReasoning reads how much the model should think. What it thinks is given out
-// as it is, so there is nothing to choose about a summary.
+// as it is, also as its own summary: how long that is cannot be chosen.
 func readReasoning(r *request, v *value) *openai.Error {
 	if !v.isObject() {
 		return v.wrongType("an object")

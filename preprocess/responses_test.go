@@ -165,6 +165,9 @@ func TestResponsesRepeat(t *testing.T) {
 		if got := string(prepared.Echo); got != want || !json.Valid([]byte("{"+got+"}")) {
 			t.Errorf("%s:\n got %s\nwant %s", members, got, want)
 		}
+		if prepared.SummarizeReasoning != (members == all) {
+			t.Errorf("%s: summary %v", members, prepared.SummarizeReasoning)
+		}
 	}
 }
 

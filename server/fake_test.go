@@ -41,6 +41,7 @@ type fakeBody struct {
 	Tools     string `json:"tools"`    // the format of calls
 	Thoughts  string `json:"thoughts"` // and of reasoning
 	Hide      bool   `json:"hide"`
+	Summarize bool   `json:"summarize"`
 	Short     bool   `json:"short"`
 	Panic     bool   `json:"panic"`
 }
@@ -65,7 +66,7 @@ func (p *fakePreparer) Chat(id string, body []byte) (*preprocess.Prepared, *open
 	}
 	out := &preprocess.Prepared{
 		Model: b.Model, Stream: b.Stream, IncludeUsage: b.Usage, ContinuousUsage: b.Continual, ReturnTokenIDs: b.IDs,
-		PromptTokens: len(promptIDs) * b.Prompts,
+		PromptTokens: len(promptIDs) * b.Prompts, SummarizeReasoning: b.Summarize,
 	}
 	if b.Tools != "" || b.Thoughts != "" {
 		out.Read = &preprocess.Reading{

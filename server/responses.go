@@ -26,14 +26,29 @@ type itemKind struct {
 	// the event that has all of it.
 	deltaEvent, doneEvent, textMember string
 
-	partType string // of its only content part; "" = it has none
+	parts *partKind // of its only part; nil = it has none
+}
+
+// A partKind is a sort of part in an item.
+type partKind struct {
+	kind, list, index      string // its type, the item's member that holds it, and its number in events
+	addedEvent, closeEvent string
 }
 
 var (
-	messageItem = &itemKind{"msg_", "response.output_text.delta", "response.output_text.done", "text", "output_text"}
-	thoughtItem = &itemKind{"rs_", "response.reasoning_text.delta", "response.reasoning_text.done", "text", "reasoning_text"}
-	callItem    = &itemKind{"fc_", "response.function_call_arguments.delta", "response.function_call_arguments.done", "arguments", ""}
+	messageItem = &itemKind{"msg_", "response.output_text.delta", "response.output_text.done", "text", contentPart("output_text")}
+	thoughtItem = &itemKind{"rs_", "response.reasoning_text.delta", "response.reasoning_text.done", "text", contentPart("reasoning_text")}
+	callItem    = &itemKind{"fc_", "response.function_call_arguments.delta", "response.function_call_arguments.done", "arguments", nil}
+
+	// summaryItem is a thought for clients that ask for a summary of it: many show
+	// nothing else, and there is nobody to make it shorter.
+	summaryItem = &itemKind{"rs_", "response.reasoning_summary_text.delta", "response.reasoning_summary_text.done", "text",
+		&partKind{"summary_text", "summary", "summary_index", "response.reasoning_summary_part.added", "response.reasoning_summary_part.done"}}
 )
+
+func contentPart(kind string) *partKind {
+	return &partKind{kind, "content", "content_index", "response.content_part.added", "response.content_part.done"}
+}
 
 // Statuses of responses and items.
 const (
@@ -46,9 +61,10 @@ const (
 // A responseOutput is the list of items while it grows. It belongs to the choice's
 // goroutine.
 type responseOutput struct {
-	choice *choice
-	watch  outputWatch        // nil: nobody wants to see how it grows
-	give   func(parser.Event) // o.addPiece, made once
+	choice  *choice
+	thought *itemKind          // what reasoning becomes
+	watch   outputWatch        // nil: nobody wants to see how it grows
+	give    func(parser.Event) // o.addPiece, made once
 
 	items []byte // JSON of those that are complete, with commas between them
 
@@ -76,6 +92,10 @@ type outputWatch interface {
 func (o *responseOutput) init(c *choice, watch outputWatch) {
 	o.choice, o.watch, o.status = c, watch, statusInProgress
 	o.give = o.addPiece
+	o.thought = thoughtItem
+	if c.call.prepared.SummarizeReasoning {
+		o.thought = summaryItem
+	}
 	if c.request.Tokens.Output.Logprobs {
 		o.logprobs = &outputLogprobs{plain: c.reading == nil}
 	}
@@ -101,7 +121,7 @@ func (o *responseOutput) addPiece(piece parser.Event) {
 	case parser.Content:
 		o.need(messageItem)
 	case parser.Reasoning:
-		o.need(thoughtItem)
+		o.need(o.thought)
 	case parser.Call:
 		o.close(statusCompleted)
 		o.callID, o.name, o.space = piece.ID, piece.Name, o.choice.reading.how.Namespaces[piece.Name]
@@ -121,7 +141,7 @@ func (o *responseOutput) need(kind *itemKind) {
 	}
 	o.close(statusCompleted)
 	o.kind = kind
-	o.answered = o.answered || kind != thoughtItem
+	o.answered = o.answered || kind != o.thought
 	if o.watch != nil {
 		o.watch.opened()
 	}
@@ -184,7 +204,12 @@ func (o *responseOutput) appendItem(dst []byte, status string) []byte {
 	if o.kind == callItem {
 		return append(append(append(dst, `"arguments":"`...), o.text...), `"}`...)
 	}
-	return append(o.appendPart(append(dst, `"content":[`...)), "]}"...)
+	return append(o.appendPart(o.appendListHead(dst)), "]}"...)
+}
+
+// appendListHead appends the beginning of the list of parts.
+func (o *responseOutput) appendListHead(dst []byte) []byte {
+	return append(append(append(dst, '"'), o.kind.parts.list...), `":[`...)
 }
 
 // appendItemHead appends an item up to the member that grows.
@@ -195,6 +220,8 @@ func (o *responseOutput) appendItemHead(dst []byte, status string) []byte {
 		dst = append(dst, `,"type":"message","role":"assistant","status":`...)
 	case thoughtItem:
 		dst = append(dst, `,"type":"reasoning","summary":[],"status":`...)
+	case summaryItem:
+		dst = append(dst, `,"type":"reasoning","status":`...)
 	case callItem:
 		dst = appendString(append(dst, `,"type":"function_call","call_id":`...), o.callID)
 		dst = appendString(append(dst, `,"name":`...), o.name)
@@ -208,7 +235,7 @@ func (o *responseOutput) appendItemHead(dst []byte, status string) []byte {
 
 // appendPart appends the content part of the open item with its text so far.
 func (o *responseOutput) appendPart(dst []byte) []byte {
-	dst = append(append(append(dst, `{"type":"`...), o.kind.partType...), `","text":"`...)
+	dst = append(append(append(dst, `{"type":"`...), o.kind.parts.kind...), `","text":"`...)
 	dst = append(append(dst, o.text...), '"')
 	if o.kind == messageItem {
 		dst = o.appendLogprobs(append(dst, `,"annotations":[]`...))

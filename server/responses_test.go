@@ -93,10 +93,18 @@ func TestResponseEndings(t *testing.T) {
 		{"a thought cut", both, fakeText(cutByBudget("<think>hm")), `reasoning incomplete  "hm"`, "incomplete"},
 		{"a call cut", both, fakeText(cutByBudget(`a<tool_call>{"name": "f", "arguments": {"x": 1`)), `message completed  "a"` + "\n" + `function_call incomplete f "{\"x\": 1"`, "incomplete"},
 		{"hidden", both + `,"hide":true`, says("<think>", "hm", "</think>", "x"), `message completed  "x"`, "completed"},
+		{"a thought as its summary", both + `,"summarize":true`, says("<think>", "h", "m", "</think>", "x"), `reasoning completed  "hm"` + "\n" + `message completed  "x"`, "completed"},
+		{"only a thought, as its summary", both + `,"summarize":true`, says("<think>", "hm", "</think>"), `reasoning completed  "hm"` + "\n" + `message completed  ""`, "completed"},
+		{"a summary cut", both + `,"summarize":true`, fakeText(cutByBudget("<think>hm")), `reasoning incomplete  "hm"`, "incomplete"},
 	} {
 		s := respond(t, test.text, test.members)
 		if got := strings.TrimSuffix(outline(s.Output), "\n"); got != test.want || s.Status != test.status {
 			t.Errorf("%s: %s\n%s, want\n%s", test.name, s.Status, got, test.want)
+		}
+		for _, item := range s.Output {
+			if summary := item.Summary != nil && len(*item.Summary) > 0; summary != (item.Type == "reasoning" && strings.Contains(test.members, "summarize")) {
+				t.Errorf("%s: the %s has a summary: %v", test.name, item.Type, summary)
+			}
 		}
 		if s.Incomplete != nil && s.Incomplete.Reason != "max_output_tokens" {
 			t.Errorf("%s: %+v", test.name, s.Incomplete)

@@ -17,6 +17,7 @@ type responseEvent struct {
 	Response     *responseObject   `json:"response"`
 	OutputIndex  *int              `json:"output_index"`
 	ContentIndex *int              `json:"content_index"`
+	SummaryIndex *int              `json:"summary_index"`
 	ItemID       string            `json:"item_id"`
 	Item         *responseItem     `json:"item"`
 	Part         *responsePart     `json:"part"`
@@ -62,7 +63,7 @@ type responseUsage struct {
 type responseItem struct {
 	ID, Type, Status, Role string
 	Content                []responsePart
-	Summary                *[]any
+	Summary                *[]responsePart
 	CallID                 string `json:"call_id"`
 	Name, Namespace        string
 	Arguments              *string
@@ -186,6 +187,9 @@ func (s *strictResponse) item(t testing.TB, events []*responseEvent, index int) 
 		"reasoning":     {"response.reasoning_text", "response.content_part", "reasoning_text"},
 		"function_call": {"response.function_call_arguments", "", ""},
 	}[added.Type]
+	if len(events) > 1 && events[1].Type == "response.reasoning_summary_part.added" {
+		grammar = []string{"response.reasoning_summary_text", "response.reasoning_summary_part", "summary_text"}
+	}
 	if grammar == nil {
 		t.Fatalf("an item of type %s", added.Type)
 	}
@@ -197,7 +201,7 @@ func (s *strictResponse) item(t testing.TB, events []*responseEvent, index int) 
 		}
 		e := rest[0]
 		rest = rest[1:]
-		if e.ItemID != added.ID || e.OutputIndex == nil || *e.OutputIndex != index || (e.ContentIndex != nil) != (part != "") || part != "" && *e.ContentIndex != 0 {
+		if e.ItemID != added.ID || e.OutputIndex == nil || *e.OutputIndex != index || !e.indexed(part) {
 			t.Errorf("%s of item %d has another place: %+v", kind, index, e)
 		}
 		return e
@@ -252,9 +256,25 @@ func (s *strictResponse) item(t testing.TB, events []*responseEvent, index int) 
 	return done, rest[1:]
 }
 
+// indexed reports whether e names the first part of a list, and only one of the list to
+// which events with this name belong.
+func (e *responseEvent) indexed(part string) bool {
+	content, summary := e.ContentIndex != nil && *e.ContentIndex == 0, e.SummaryIndex != nil && *e.SummaryIndex == 0
+	switch part {
+	case "":
+		return e.ContentIndex == nil && e.SummaryIndex == nil
+	case "response.content_part":
+		return content && e.SummaryIndex == nil
+	}
+	return summary && e.ContentIndex == nil
+}
+
 func itemText(item *responseItem) string {
-	if item.Type == "function_call" {
+	switch {
+	case item.Type == "function_call":
 		return *item.Arguments
+	case item.Summary != nil && len(*item.Summary) > 0:
+		return (*item.Summary)[0].Text
 	}
 	return item.Content[0].Text
 }
@@ -267,7 +287,12 @@ func checkItem(t testing.TB, item *responseItem) {
 		ok = ok && strings.HasPrefix(item.ID, "msg_") && item.Role == "assistant" && len(item.Content) == 1 && item.Content[0].Type == "output_text" &&
 			item.Content[0].Annotations != nil && item.Content[0].Logprobs != nil
 	case "reasoning":
-		ok = ok && strings.HasPrefix(item.ID, "rs_") && item.Summary != nil && len(item.Content) == 1 && item.Content[0].Type == "reasoning_text"
+		ok = ok && strings.HasPrefix(item.ID, "rs_") && item.Summary != nil
+		if ok && len(*item.Summary) > 0 {
+			ok = len(*item.Summary) == 1 && (*item.Summary)[0].Type == "summary_text" && len(item.Content) == 0
+		} else {
+			ok = ok && len(item.Content) == 1 && item.Content[0].Type == "reasoning_text"
+		}
 	case "function_call":
 		ok = ok && strings.HasPrefix(item.ID, "fc_") && item.CallID != "" && item.Name != "" && item.Arguments != nil
 	default:

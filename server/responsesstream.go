@@ -67,8 +67,8 @@ func (e *responseEncoder) lifecycle(kind, status string, failure *openai.Error, 
 func (e *responseEncoder) place(dst []byte) []byte {
 	dst = e.appendItemID(append(dst, `,"item_id":`...))
 	dst = appendInt(append(dst, `,"output_index":`...), e.index)
-	if e.kind.partType != "" {
-		dst = append(dst, `,"content_index":0`...)
+	if e.kind.parts != nil {
+		dst = append(append(append(dst, `,"`...), e.kind.parts.index...), `":0`...)
 	}
 	return dst
 }
@@ -82,11 +82,11 @@ func (e *responseEncoder) opened() {
 	if kind == callItem {
 		e.buf = append(e.buf, `"arguments":""}`...)
 	} else {
-		e.buf = append(e.buf, `"content":[]}`...)
+		e.buf = append(e.appendListHead(e.buf), "]}"...)
 	}
 	e.endEvent()
-	if kind.partType != "" {
-		e.event("response.content_part.added")
+	if kind.parts != nil {
+		e.event(kind.parts.addedEvent)
 		e.buf = e.appendPart(append(e.place(e.buf), `,"part":`...))
 		e.endEvent()
 	}
@@ -117,8 +117,8 @@ func (e *responseEncoder) closed(status string) {
 		e.buf = appendString(append(e.buf, `,"name":`...), e.name)
 	}
 	e.endEvent()
-	if e.kind.partType != "" {
-		e.event("response.content_part.done")
+	if e.kind.parts != nil {
+		e.event(e.kind.parts.closeEvent)
 		e.buf = e.appendPart(append(e.place(e.buf), `,"part":`...))
 		e.endEvent()
 	}
