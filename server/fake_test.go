@@ -219,7 +219,7 @@ func newRig(text Generator, change ...func(*Config)) *rig {
 // serve listens on loopback until the test ends.
 func (r *rig) serve(t testing.TB) *httptest.Server {
 	ts := httptest.NewUnstartedServer(r.Handler())
-	r.AttachTo(ts.Config)
+	ts.Listener = r.Listen(ts.Listener, ts.Config)
 	ts.Start()
 	ts.Config.ErrorLog = slog.NewLogLogger(slog.NewTextHandler(io.Discard, nil), slog.LevelError)
 	t.Cleanup(ts.Close)

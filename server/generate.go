@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,7 +69,6 @@ type call struct {
 	from   origin
 	debug  bool // the client wants to know how its answer came about
 	cancel context.CancelCauseFunc
-	follow func() bool        // ends the watch over net/http's context
 	stop   context.CancelFunc // of the time limit; nil = there is none
 
 	// Known once the request is prepared.
@@ -106,7 +104,6 @@ func (s *Server) originOf(r *http.Request) origin {
 // generate answers a request of the generation API.
 func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		handlerStack(0)
 		c, ctx, refusal := s.begin(ep, r)
 		if refusal == nil {
 			refusal = c.receive(w, r)
@@ -116,8 +113,9 @@ func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 			c.refuse(w, refusal)
 			return
 		}
-		if c.prepared.Stream && s.directly(w, r) {
-			c.answerDirectly(ctx, w, r)
+		if d, ok := w.(*direct); ok {
+			d.detach()
+			go c.answerDetached(ctx, d, r)
 			return
 		}
 		defer c.end()
@@ -126,10 +124,9 @@ func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 }
 
 // begin makes the call of a request, which is not the worse for a refusal, and its
-// context. That ends with net/http's, which says that the client has left, for as
-// long as the connection is net/http's.
+// context.
 func (s *Server) begin(ep *endpoint, r *http.Request) (c *call, ctx context.Context, refusal *openai.Error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(r.Context())
 	c = &call{
 		server: s,
 		ep:     ep,
@@ -139,8 +136,6 @@ func (s *Server) begin(ep *endpoint, r *http.Request) (c *call, ctx context.Cont
 		debug:  r.Header.Get(debugHeader) == "1",
 		cancel: cancel,
 	}
-	outer := r.Context()
-	c.follow = context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })
 	if refusal := s.running.add(c); refusal != nil {
 		return c, ctx, refusal
 	}
@@ -153,7 +148,6 @@ func (s *Server) begin(ep *endpoint, r *http.Request) (c *call, ctx context.Cont
 
 // end is the last step of every call.
 func (c *call) end() {
-	c.follow()
 	if c.stop != nil {
 		c.stop()
 	}
@@ -173,53 +167,19 @@ func (c *call) receive(w http.ResponseWriter, r *http.Request) *openai.Error {
 	return refusal
 }
 
-// answerDirectly lets another goroutine answer, and returns when that has taken
-// the connection, or has ended without a stream.
-func (c *call) answerDirectly(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	d := newDirect(c.server, w, r, c.lost)
-	over := make(chan any, 1) // what the goroutine panicked with, or nil
-	go c.stayDirect(ctx, d, r, over)
-	select {
-	case <-d.taken:
-		c.follow() // net/http's context ends when this returns
-	case v := <-over:
-		if v != nil {
-			panic(v) // as if it had happened here
-		}
-	}
-}
-
-// stayDirect answers, with a stack that is not the handler's.
-func (c *call) stayDirect(ctx context.Context, d *direct, r *http.Request, over chan<- any) {
+// answerDetached answers on a goroutine of its own, whose stack is as small as an
+// answer allows: the handler's has grown, and would stay so for as long as it takes.
+func (c *call) answerDetached(ctx context.Context, d *direct, r *http.Request) {
 	streamStack(0)
 	defer func() {
 		v := recover()
-		if d.conn == nil {
-			c.end()
-			over <- afar(v, d.err)
-			return
-		}
 		if v != nil && v != http.ErrAbortHandler {
-			c.server.logPanic(c.ids, v)
+			v = c.server.recovered(c.ids, d, v)
 		}
-		c.server.running.beginLast()
 		c.end() // before the client can know that the answer is over
 		d.finish(v == nil)
-		c.server.running.endLast()
 	}()
 	c.answer(ctx, d, r)
-}
-
-// afar is what a handler is to panic with after a goroutine of its own has ended
-// with v, without a connection; err is why it could not take it.
-func afar(v any, err error) any {
-	switch {
-	case v == http.ErrAbortHandler || v == nil && err != nil:
-		return http.ErrAbortHandler
-	case v == nil:
-		return nil
-	}
-	return &panicAfar{value: v, stack: debug.Stack()}
 }
 
 // prepare makes choices of the body. A panic is refused here, so that it is

@@ -28,8 +28,8 @@ type Server struct {
 	metrics *metrics
 	running running
 
-	http    *http.Server // set by AttachTo; nil = all answers go through net/http
-	waiting waiting
+	http  *http.Server // set by Listen
+	conns conns
 }
 
 // A Preparer makes a checked, tokenized request of a body. It is called on the

@@ -64,29 +64,33 @@ func requestIDsOf(ctx context.Context) requestIDs {
 func (s *Server) recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			switch v := recover(); v {
-			case nil:
-			case http.ErrAbortHandler:
+			v := recover()
+			if v != nil && v != http.ErrAbortHandler {
+				v = s.recovered(requestIDsOf(r.Context()), w, v)
+			}
+			if v != nil {
 				panic(v)
-			default:
-				s.logPanic(requestIDsOf(r.Context()), v)
-				if w.Header().Get("Content-Type") != "" {
-					panic(http.ErrAbortHandler)
-				}
-				writeError(w, errInternal())
 			}
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
+// recovered answers a request after a panic with v. It returns nil, or
+// http.ErrAbortHandler if it is too late for an answer.
+func (s *Server) recovered(ids requestIDs, w http.ResponseWriter, v any) any {
+	s.logPanic(ids, v)
+	if w.Header().Get("Content-Type") != "" {
+		return http.ErrAbortHandler
+	}
+	writeError(w, errInternal())
+	return nil
+}
+
 // logPanic tells where it happened. The value itself is shown only if the
 // runtime made it: any other may hold a piece of a prompt.
 func (s *Server) logPanic(ids requestIDs, v any) {
 	stack := debug.Stack()
-	if p, ok := v.(*panicAfar); ok {
-		v, stack = p.value, p.stack
-	}
 	what := fmt.Sprintf("%T", v)
 	if e, ok := v.(runtime.Error); ok {
 		what = e.Error()
@@ -94,12 +98,6 @@ func (s *Server) logPanic(ids requestIDs, v any) {
 	s.log.Error("panic in a request",
 		slog.String("request_id", ids.own), slog.String("panic", what),
 		slog.String("stack", string(stack[:min(len(stack), maxStackBytesLogged)])))
-}
-
-// A panicAfar is a panic that happened on another goroutine.
-type panicAfar struct {
-	value any
-	stack []byte
 }
 
 // isVisible reports whether s is visible ASCII, without blanks.

@@ -49,7 +49,7 @@ type running struct {
 	mu       sync.Mutex // guards what follows
 	calls    map[*call]struct{}
 	admitted int // of these, those that count against the limit
-	last     int // answers that are over but for the end of their body, whose calls have gone
+	answers  int // outside net/http, each to its last byte, which comes after its call has gone
 	stopping bool
 	refusing bool
 	idle     chan struct{} // closed when there is none of either; nil: nobody waits
@@ -98,24 +98,24 @@ func (r *running) remove(c *call) {
 	r.tellIdle()
 }
 
-// beginLast and endLast surround the last write of an answer outside net/http: the
-// process must not end before it, and the request is over already.
-func (r *running) beginLast() {
+// beginAnswer and endAnswer surround an answer outside net/http: the process must
+// not end before its last byte is written, and the call is over by then.
+func (r *running) beginAnswer() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last++
+	r.answers++
 }
 
-func (r *running) endLast() {
+func (r *running) endAnswer() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last--
+	r.answers--
 	r.tellIdle()
 }
 
 // tellIdle is called with the lock held, whenever something has gone.
 func (r *running) tellIdle() {
-	if r.idle != nil && len(r.calls) == 0 && r.last == 0 {
+	if r.idle != nil && len(r.calls) == 0 && r.answers == 0 {
 		close(r.idle)
 		r.idle = nil
 	}
@@ -143,7 +143,7 @@ func (r *running) count() int {
 // wait returns true when nothing runs, false when ctx ended before.
 func (r *running) wait(ctx context.Context) bool {
 	r.mu.Lock()
-	if len(r.calls) == 0 && r.last == 0 {
+	if len(r.calls) == 0 && r.answers == 0 {
 		r.mu.Unlock()
 		return true
 	}

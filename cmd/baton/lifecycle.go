@@ -29,7 +29,8 @@ const (
 
 // A stopper is what the end of the process needs of the API server.
 type stopper interface {
-	AttachTo(*http.Server)         // lets streams leave net/http while they run
+	// Listen returns what the http.Server is to serve in place of the port.
+	Listen(net.Listener, *http.Server) net.Listener
 	Running() int                  // requests that are being answered
 	BeginShutdown()                // /health says 503
 	Drain(ctx context.Context) int // new requests get 503; waits, then ends what runs
@@ -72,7 +73,7 @@ func serveUntilStopped(stop context.Context, l net.Listener, handler http.Handle
 		HTTP2:    &http.HTTP2Config{WriteByteTimeout: cfg.WriteTimeout},
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients' TLS and HTTP mistakes
 	}
-	api.AttachTo(server)
+	l = api.Listen(l, server)
 	// The background outlives the signal: requests are served, and moved, until
 	// the last of them has ended.
 	running, cancel := context.WithCancel(context.WithoutCancel(stop))

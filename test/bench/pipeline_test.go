@@ -59,7 +59,7 @@ func newPipeline(t testing.TB, migrationLimit int) *pipeline {
 		SSEKeepAliveInterval: time.Minute, WriteTimeout: time.Minute, MetricsNamespace: "x",
 	}, log, reg, reg)
 	api := httptest.NewUnstartedServer(front.Handler())
-	front.AttachTo(api.Config)
+	api.Listener = front.Listen(api.Listener, api.Config)
 	api.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})

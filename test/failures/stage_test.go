@@ -127,8 +127,7 @@ func perform(t *testing.T, s *stage, f *failure, p phase) (o observation) {
 		pre := preprocess.New(models, preprocess.Options{ContextLength: s.router.ContextLength}, log)
 		api := server.New(pre, texts, s.router, server.Config{SSEKeepAliveInterval: keepAliveInterval, WriteTimeout: time.Minute, MetricsNamespace: namespace}, log, s.metrics, s.metrics)
 		front := &http.Server{Handler: api.Handler()}
-		api.AttachTo(front)
-		l := s.network.Listen(frontAddress)
+		l := api.Listen(s.network.Listen(frontAddress), front)
 		s.background.Go(func() { front.Serve(l) })
 
 		if f.act != nil && p == beforeConnecting {

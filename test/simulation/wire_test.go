@@ -115,8 +115,7 @@ func runWire(t *testing.T, w *World) (a *harness.Answer, err error) {
 		pre := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
 		api := server.New(pre, texts, workers, server.Config{SSEKeepAliveInterval: time.Second, WriteTimeout: time.Minute, MetricsNamespace: "sim"}, log, reg, reg)
 		front := &http.Server{Handler: api.Handler()}
-		api.AttachTo(front)
-		l := network.Listen(frontAddress)
+		l := api.Listen(network.Listen(frontAddress), front)
 		background.Go(func() { front.Serve(l) })
 
 		a, err = post(t, network, w)

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/backend"
+)
+
+func plainPost(body string, lines ...string) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n%s", chatPath, len(body), strings.Join(lines, ""), body)
+}
+
+// exchange sends a request and reads its answer to the end.
+func exchange(t *testing.T, conn net.Conn, in *bufio.Reader, request string) (*http.Response, string) {
+	t.Helper()
+	go io.WriteString(conn, request)
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+// Who leaves is noticed whatever kind of answer is made, also without one byte of it.
+func TestLeavingIsNoticed(t *testing.T) {
+	for _, body := range []string{`{"model":"m"}`, `{"model":"m","stream":true}`} {
+		for _, words := range [][]string{nil, {"x"}} {
+			inBubble(t, untilCancelled(words...), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+				conn := dial()
+				go io.Copy(io.Discard, conn)
+				io.WriteString(conn, plainPost(body))
+				synctest.Wait()
+				if n := rig.running.count(); n != 1 {
+					t.Fatalf("%s: %d requests run", body, n)
+				}
+				conn.Close()
+				synctest.Wait()
+				if n := rig.running.count(); n != 0 {
+					t.Errorf("%s, after %d words: %d requests run", body, len(words), n)
+				}
+			})
+		}
+	}
+}
+
+// A connection is closed when its first request, or the next one, does not come; one
+// whose answer takes longer than that is not.
+func TestIdleConnection(t *testing.T) {
+	slow := fakeText(func(_ context.Context, _ *backend.Request, yield func(backend.Delta, error) bool) {
+		time.Sleep(2 * defaultIdleTimeout)
+		yield(finish(1), nil)
+	})
+	inBubble(t, slow, func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		rig.Server.http.ReadHeaderTimeout = time.Second
+		closed := func(conn net.Conn) time.Duration {
+			start := time.Now()
+			if n, err := conn.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+				t.Errorf("%d bytes, %v", n, err)
+			}
+			return time.Since(start)
+		}
+		if after := closed(dial()); after != time.Second {
+			t.Errorf("without a request it is closed after %v", after)
+		}
+		conn := dial()
+		in := bufio.NewReader(conn)
+		for range 2 {
+			if resp, _ := exchange(t, conn, in, plainPost(`{"model":"m"}`)); resp.StatusCode != http.StatusOK || resp.ContentLength < 0 {
+				t.Fatalf("status %d, length %d", resp.StatusCode, resp.ContentLength)
+			}
+		}
+		if after := closed(conn); after != defaultIdleTimeout {
+			t.Errorf("after its answers it is closed after %v", after)
+		}
+	})
+}
+
+// What is too large or too slow for us goes over to net/http whole.
+func TestHandOver(t *testing.T) {
+	inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		answers := func(request string) {
+			t.Helper()
+			if resp, body := exchange(t, conn, in, request); resp.StatusCode != http.StatusOK || !strings.Contains(body, "[DONE]") {
+				t.Errorf("status %d, %q", resp.StatusCode, body)
+			}
+		}
+		const body = `{"model":"m","stream":true}`
+		answers(plainPost(body))
+		answers(plainPost(strings.Repeat(" ", maxPlainBodyBytes) + body))
+		answers(plainPost(body))
+
+		conn = dial()
+		defer conn.Close()
+		in = bufio.NewReader(conn)
+		answers(plainPost(body, "X-Long: ", strings.Repeat("y", plainHeadBytes), "\r\n"))
+
+		for _, cut := range []int{1, 20, len(plainPost(body)) - 1} {
+			conn = dial()
+			defer conn.Close()
+			in = bufio.NewReader(conn)
+			request := plainPost(body)
+			io.WriteString(conn, request[:cut])
+			time.Sleep(plainRequestTime + time.Second)
+			answers(request[cut:])
+		}
+	})
+}
+
+// A client that wants its connection closed gets all of its answer first, and is
+// told so; and so is every one once the server shuts down.
+func TestConnectionClose(t *testing.T) {
+	for _, body := range []string{`{"model":"m"}`, `{"model":"m","stream":true}`, "no JSON"} {
+		inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+			for _, line := range []string{"Connection: close\r\n", ""} {
+				conn := dial()
+				in := bufio.NewReader(conn)
+				synctest.Wait()
+				if line == "" {
+					rig.conns.closed.Store(true)
+				}
+				if resp, _ := exchange(t, conn, in, plainPost(body, line)); !resp.Close {
+					t.Errorf("%s: the answer does not say that the connection is closed", body)
+				}
+				if b, err := in.ReadByte(); err != io.EOF {
+					t.Errorf("%s: %q, %v", body, b, err)
+				}
+			}
+		})
+	}
+}

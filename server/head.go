@@ -1,0 +1,113 @@
+package server
+
+import (
+	"bytes"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// headSize returns the length of the head that b begins with, its blank line
+// included; 0 = there is no whole one.
+func headSize(b []byte) int {
+	if i := bytes.Index(b, []byte("\r\n\r\n")); i >= 0 {
+		return i + 4
+	}
+	return 0
+}
+
+// plainRequest reads the head of a request if it is as most clients of the API send
+// one; nil = there is something else about it, which net/http is to judge: another
+// method or version, a query, a body of unknown length, a line that is not quite
+// what RFC 9112 has. It refuses nothing, so it need not know what is allowed.
+func plainRequest(head string) *http.Request {
+	line, rest, _ := strings.Cut(head, "\r\n")
+	method, line, _ := strings.Cut(line, " ")
+	path, version, _ := strings.Cut(line, " ")
+	if version != "HTTP/1.1" || method != http.MethodPost && method != http.MethodGet || !isPlainPath(path) {
+		return nil
+	}
+	header := plainHeader(rest)
+	host, length := header["Host"], header["Content-Length"]
+	if len(host) != 1 || !isPlainHost(host[0]) || (len(length) == 1) != (method == http.MethodPost) {
+		return nil
+	}
+	delete(header, "Host")
+	r := &http.Request{
+		Method: method, URL: &url.URL{Path: path}, RequestURI: path, Host: host[0], Header: header,
+		Proto: version, ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody,
+	}
+	for _, name := range [...]string{"Transfer-Encoding", "Trailer", "Expect", "Upgrade"} {
+		if header[name] != nil {
+			return nil
+		}
+	}
+	if method == http.MethodPost {
+		n, err := strconv.ParseUint(length[0], 10, 31)
+		if err != nil || n > maxPlainBodyBytes {
+			return nil
+		}
+		r.ContentLength = int64(n)
+	}
+	switch connection := header["Connection"]; {
+	case len(connection) == 0:
+	case len(connection) > 1:
+		return nil
+	case strings.EqualFold(connection[0], "close"):
+		r.Close = true
+	case !strings.EqualFold(connection[0], "keep-alive"):
+		return nil
+	}
+	return r
+}
+
+// plainHeader reads header lines up to the blank one; nil = one of them is unusual.
+func plainHeader(lines string) http.Header {
+	header := make(http.Header, 8)
+	values := make([]string, strings.Count(lines, "\n")) // one memory for all lists of one
+	for {
+		line, rest, _ := strings.Cut(lines, "\r\n")
+		if line == "" {
+			return header
+		}
+		name, value, ok := strings.Cut(line, ":")
+		value = strings.Trim(value, " \t")
+		if !ok || !isPlainName(name) || !isPlainValue(value) {
+			return nil
+		}
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		if header[name] != nil {
+			header[name] = append(header[name], value)
+		} else {
+			values[0] = value
+			header[name], values = values[:1:1], values[1:]
+		}
+		lines = rest
+	}
+}
+
+// isPlainPath reports whether s is a path that means what it says: no query, no
+// escapes, no dots, no double slash.
+func isPlainPath(s string) bool {
+	return strings.HasPrefix(s, "/") && !strings.Contains(s, "//") && !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '/' && r != '_' && r != '-' && !isAlphanumeric(r)
+	})
+}
+
+func isPlainHost(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(".:-_[]", r) && !isAlphanumeric(r) })
+}
+
+func isPlainName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r != '-' && r != '_' && !isAlphanumeric(r) })
+}
+
+func isPlainValue(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r > '~' })
+}
+
+func isAlphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
