@@ -120,6 +120,9 @@ func Stream(ctx context.Context, url, path, body string, onChunk func(n int)) (*
 	if ct := resp.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {
 		return nil, fmt.Errorf("content type %q", ct)
 	}
+	if path == "/v1/responses" {
+		return a, ReadResponse(a, resp.Body, onChunk)
+	}
 	return a, ReadStream(a, resp.Body, strings.Contains(path, "chat"), onChunk)
 }
 

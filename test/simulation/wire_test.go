@@ -154,23 +154,29 @@ func post(t *testing.T, network *enginetest.Network, w *World) (*harness.Answer,
 	defer resp.Body.Close()
 	a := &harness.Answer{Status: resp.StatusCode}
 	if w.Body["stream"] == true && resp.StatusCode == http.StatusOK {
-		err := harness.ReadStream(a, resp.Body, strings.Contains(w.Path, "chat"), func(n int) {
+		leave := func(n int) {
 			if n == w.Leave {
 				cancel()
 			}
-		})
+		}
+		var err error
+		if w.Path == responsesPath {
+			err = harness.ReadResponse(a, resp.Body, leave)
+		} else {
+			err = harness.ReadStream(a, resp.Body, strings.Contains(w.Path, "chat"), leave)
+		}
 		if w.Leave > 0 && ctx.Err() != nil {
 			return a, errLeft
 		}
 		return a, err
 	}
-	return a, readWhole(a, resp.Body)
+	return a, readWhole(a, w.Path, resp.Body)
 }
 
 var errLeft = errors.New("the client left")
 
 // readWhole reads a JSON reply.
-func readWhole(a *harness.Answer, body io.Reader) error {
+func readWhole(a *harness.Answer, path string, body io.Reader) error {
 	var reply struct {
 		Choices []struct {
 			Index   int
@@ -192,6 +198,9 @@ func readWhole(a *harness.Answer, body io.Reader) error {
 		return fmt.Errorf("status %d with %s", a.Status, data)
 	}
 	a.Usage, a.Error = reply.Usage, reply.Error
+	if path == responsesPath && a.Error == nil {
+		return harness.ReadResponseObject(a, data)
+	}
 	for _, c := range reply.Choices {
 		a.Choices = append(a.Choices, harness.Choice{Text: c.Text + c.Message.Content, Finish: c.Finish})
 	}
@@ -204,6 +213,9 @@ func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 		w := NewWorld(seed, kinds...)
 		if seed%3 == 0 {
 			w.mix(seed, kinds...)
+		}
+		if seed%4 == 1 && w.respond(seed) {
+			c["response"]++
 		}
 		c[strings.Join(w.adapt(), "+")]++
 		if *oneSeed != 0 {
@@ -228,6 +240,10 @@ func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 			beginning(t, w, want, got)
 		default:
 			c["whole"]++
+			withoutIDs(got, want)
+			if got.Choices[0].Calls != nil {
+				c["called"]++
+			}
 			if !reflect.DeepEqual(got.Choices, want.Choices) || (got.Usage == nil) != (want.Usage == nil) || got.Usage != nil && *got.Usage != *want.Usage {
 				t.Errorf("%v got %+v %+v\nwant %+v %+v", w, got.Choices, got.Usage, want.Choices, want.Usage)
 			}
@@ -244,8 +260,19 @@ func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 		}
 	}
 	t.Log(c)
-	if *seeds >= enoughSeeds && (c["left"] == 0 || c["failed"] == 0 || c["whole"] == 0) {
+	if *seeds >= enoughSeeds && (c["left"] == 0 || c["failed"] == 0 || c["whole"] == 0 || c["response"] == 0 || c["called"] == 0) {
 		t.Errorf("not everything was reached: %v", c)
+	}
+}
+
+// withoutIDs takes the ids from calls: they are made from that of the request.
+func withoutIDs(answers ...*harness.Answer) {
+	for _, a := range answers {
+		for i := range a.Choices {
+			for j := range a.Choices[i].Calls {
+				a.Choices[i].Calls[j].ID = ""
+			}
+		}
 	}
 }
 

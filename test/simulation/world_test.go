@@ -212,6 +212,40 @@ func (w *World) mix(seed uint64, kinds ...string) {
 	}
 }
 
+const responsesPath = "/v1/responses"
+
+// respond makes of a world's chat a request of the Responses API, and reports whether
+// it is one. Some have tools and think.
+func (w *World) respond(seed uint64) bool {
+	if !strings.Contains(w.Path, "chat") {
+		return false
+	}
+	r := rand.New(rand.NewPCG(seed, 2))
+	w.Path = responsesPath
+	messages := w.Body["messages"].([]any)
+	w.Body["instructions"] = messages[0].(map[string]any)["content"]
+	w.Body["input"] = messages[1:]
+	w.Body["max_output_tokens"] = w.Body["max_tokens"]
+	for _, name := range []string{"messages", "max_tokens", "n", "stream_options"} {
+		delete(w.Body, name)
+	}
+	if r.IntN(3) > 0 {
+		w.Body["max_output_tokens"] = 40 + r.IntN(200)
+		w.Body["tools"] = []any{map[string]any{"type": "function", "name": "look", "parameters": map[string]any{
+			"type": "object", "properties": map[string]any{"at": map[string]any{"type": "string"}, "n": map[string]any{"type": "integer"}}, "required": []any{"at", "n"},
+		}}}
+		if r.IntN(2) == 0 {
+			w.Body["reasoning"] = map[string]any{"effort": "high"}
+		}
+		delete(w.Body, "stop") // it would end nearly every call
+		delete(w.Body, "stop_token_ids")
+		for i := range w.Workers {
+			w.Workers[i].Style = sim.StyleWords // the others write no calls
+		}
+	}
+	return true
+}
+
 // adapt makes the workers of a world comparable on the wire, and returns their
 // kinds.
 func (w *World) adapt() (kinds []string) {
