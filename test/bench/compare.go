@@ -94,7 +94,7 @@ func (s *standings) openings(ctx context.Context, streams int) {
 		}
 		o, err := s.course.open(ctx, r.contestant, streams)
 		if err != nil && ctx.Err() == nil { // it may well race, though
-			fmt.Fprintf(s.progress, "%s: %v\n", r.name, err)
+			fmt.Fprintln(s.progress, oneLine(err))
 			r.mostOpen = streams - 1
 			continue
 		}
@@ -109,10 +109,13 @@ func (s *standings) openings(ctx context.Context, streams int) {
 func (s *standings) fine(ctx context.Context, r *row, err error) bool {
 	if err != nil && ctx.Err() == nil {
 		r.failed = err
-		fmt.Fprintf(s.progress, "%s: left out from here on: %v\n", r.name, err)
+		fmt.Fprintf(s.progress, "%s: left out from here on: %s\n", r.name, oneLine(err))
 	}
 	return err == nil
 }
+
+// oneLine is what an error says, of which a crowd has made several lines.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // timeFor says whether something that takes d may begin.
 func timeFor(ctx context.Context, d time.Duration) bool {

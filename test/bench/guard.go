@@ -19,11 +19,11 @@ type bounds map[string]float64
 // does not reach them in each of several races, and near enough that a second
 // write for each token does, or reading each event as general JSON.
 var guardBounds = bounds{
-	"CPU/token paced":           1.35,
-	"CPU/token unpaced":         0.80,
-	"added to first token, p50": 3.5,
-	"added to each token, p50":  1.6,
-	"memory/stream paced":       0.85,
+	"CPU/token paced":           1.30,
+	"CPU/token unpaced":         0.75,
+	"added to first token, p50": 3.0,
+	"added to each token, p50":  1.5,
+	"memory/stream paced":       0.80,
 	"reads+writes/token":        1.1,
 }
 

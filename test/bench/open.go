@@ -36,7 +36,7 @@ func (c *course) open(ctx context.Context, who contestant, streams int) (opening
 	})
 	p.stop()
 	if err != nil {
-		return opening{}, fmt.Errorf("%s, %d streams open: %w; it said:\n%s", p.name, streams, err, p.said())
+		return opening{}, fmt.Errorf("%s, %d streams open: %w; it said: %s", p.name, streams, err, p.said())
 	}
 	return opening{streams: streams, cost: result}, nil
 }

@@ -42,7 +42,8 @@ var peers = []peer{
 	}}},
 	{installed: "venv/lib/*/site-packages/smg*", contestant: contestant{command: command{
 		name: "smg",
-		args: append([]string{"{dir}/venv/bin/smg", "launch"}, routerFlags...),
+		// Its own bound on requests depends on the cores, and is below 10,000 on small machines.
+		args: append([]string{"{dir}/venv/bin/smg", "launch", "--max-concurrent-requests", "0"}, routerFlags...),
 	}}},
 	{installed: "venv/lib/*/site-packages/vllm_router*", contestant: contestant{command: command{
 		name: "vllm-router",

@@ -62,7 +62,7 @@ func start(ctx context.Context, c command) (_ *process, err error) {
 	}
 	if err := p.waitReady(ctx); err != nil {
 		p.stop()
-		return nil, fmt.Errorf("start %s: %w; it said:\n%s", c.name, err, p.said())
+		return nil, fmt.Errorf("start %s: %w; it said: %s", c.name, err, p.said())
 	}
 	return p, nil
 }
@@ -144,11 +144,12 @@ func (p *process) stop() {
 	os.RemoveAll(p.scratch)
 }
 
-// said is the end of what the process, which has ended, wrote.
-func (p *process) said() []byte {
-	const most = 2 << 10
-	all := bytes.TrimSpace(p.output.Bytes())
-	return all[max(0, len(all)-most):]
+// said is the last line that the process, which has ended, wrote.
+func (p *process) said() string {
+	const most = 400
+	text := strings.TrimSpace(p.output.String())
+	line := text[strings.LastIndexByte(text, '\n')+1:]
+	return line[max(0, len(line)-most):]
 }
 
 // freeAddresses finds ports of the loopback interface that are free now.
