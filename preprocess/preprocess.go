@@ -103,7 +103,7 @@ func (p *Preprocessor) Responses(requestID string, body []byte) (*Prepared, *ope
 		return nil, err
 	}
 	prepared.Echo = r.echoed()
-	prepared.SummarizeReasoning = r.effortSummary != nil
+	prepared.SummarizeReasoning = r.effortSummary != nil && string(r.effortSummary.raw()) != `"none"`
 	return prepared, nil
 }
 

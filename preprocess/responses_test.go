@@ -171,6 +171,14 @@ func TestResponsesRepeat(t *testing.T) {
 	}
 }
 
+// TestNoSummary: some clients say that they want none.
+func TestNoSummary(t *testing.T) {
+	p, _ := newTestPreprocessor(t, nil)
+	if mustRespond(t, p, `"reasoning":{"summary":"none"}`).SummarizeReasoning {
+		t.Error("a summary")
+	}
+}
+
 // TestBadResponses: as TestBadInput, with the names of this endpoint.
 func TestBadResponses(t *testing.T) {
 	p, log := newTestPreprocessor(t, map[string]string{"chat_template.jinja": toolTemplate})

@@ -25,21 +25,24 @@ type responseObject struct {
 }
 
 type responseItem struct {
-	ID      string `json:"id"`
-	Type    string `json:"type"`
-	Status  string `json:"status"`
-	Content []struct {
-		Text string `json:"text"`
-	} `json:"content"`
-	CallID    string `json:"call_id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	ID        string         `json:"id"`
+	Type      string         `json:"type"`
+	Status    string         `json:"status"`
+	Content   []responsePart `json:"content"`
+	Summary   []responsePart `json:"summary"`
+	CallID    string         `json:"call_id"`
+	Name      string         `json:"name"`
+	Arguments string         `json:"arguments"`
+}
+
+type responsePart struct {
+	Text string `json:"text"`
 }
 
 // text is what grows of an item.
 func (i *responseItem) text() string {
-	if len(i.Content) > 0 {
-		return i.Content[0].Text
+	for _, part := range append(i.Content, i.Summary...) {
+		return part.Text
 	}
 	return i.Arguments
 }
@@ -166,7 +169,7 @@ func (r *responseReader) event(e *responseEvent) error {
 		}
 		r.items, r.open = append(r.items, *e.Item), nil
 		return nil
-	case "response.output_text.delta", "response.reasoning_text.delta", "response.function_call_arguments.delta":
+	case "response.output_text.delta", "response.reasoning_text.delta", "response.reasoning_summary_text.delta", "response.function_call_arguments.delta":
 		r.joined += e.Delta
 		if e.Type == "response.output_text.delta" {
 			r.answer.Choices[0].Text += e.Delta
@@ -174,11 +177,11 @@ func (r *responseReader) event(e *responseEvent) error {
 		if r.deltas++; r.onChunk != nil {
 			r.onChunk(r.deltas)
 		}
-	case "response.output_text.done", "response.reasoning_text.done", "response.function_call_arguments.done":
+	case "response.output_text.done", "response.reasoning_text.done", "response.reasoning_summary_text.done", "response.function_call_arguments.done":
 		if e.Text+e.Arguments != r.joined {
 			return fmt.Errorf("the deltas were %q", r.joined)
 		}
-	case "response.content_part.added", "response.content_part.done":
+	case "response.content_part.added", "response.content_part.done", "response.reasoning_summary_part.added", "response.reasoning_summary_part.done":
 	default:
 		return fmt.Errorf("an unknown event")
 	}

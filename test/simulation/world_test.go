@@ -235,7 +235,7 @@ func (w *World) respond(seed uint64) bool {
 			"type": "object", "properties": map[string]any{"at": map[string]any{"type": "string"}, "n": map[string]any{"type": "integer"}}, "required": []any{"at", "n"},
 		}}}
 		if r.IntN(2) == 0 {
-			w.Body["reasoning"] = map[string]any{"effort": "high"}
+			w.Body["reasoning"] = map[string]any{"effort": "high", "summary": []any{nil, "auto"}[r.IntN(2)]}
 		}
 		delete(w.Body, "stop") // it would end nearly every call
 		delete(w.Body, "stop_token_ids")
