@@ -22,6 +22,7 @@ func TestCompareLeavesOutWhoFails(t *testing.T) {
 	for _, who := range []contestant{c.floor("first"), broken, c.floor("last")} {
 		s.rows = append(s.rows, &row{contestant: who})
 	}
+	s.rows[2].mostOpen = 9
 	s.round(t.Context(), 1)
 	s.openings(t.Context(), 10)
 	if err := s.print(&table); err != nil {
@@ -34,8 +35,8 @@ func TestCompareLeavesOutWhoFails(t *testing.T) {
 		!strings.Contains(text, "memory/stream, 10 open") {
 		t.Errorf("table:\n%s", text)
 	}
-	if s.rows[2].failed != nil || len(s.rows[2].rounds) != 1 {
-		t.Errorf("the last one: %v, %d rounds", s.rows[2].failed, len(s.rows[2].rounds))
+	if r := s.rows[2]; r.failed != nil || len(r.rounds) != 1 || len(r.openings) != 0 {
+		t.Errorf("the last one: %v, %d rounds, opened %d times and should not be", r.failed, len(r.rounds), len(r.openings))
 	}
 	if err := s.failure(t.Context()); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("the second is no peer, and its failure was not told: %v", err)

@@ -38,8 +38,8 @@ func TestGuardFindsWhatIsPlanted(t *testing.T) {
 		finds    string
 	}{
 		{"nothing", nil, 8, ""},
-		{"CPU time", []string{"100us"}, 2, "CPU/token paced"},
-		{"a write", []string{"halved"}, 2, "reads+writes/token"},
+		{"CPU time", []string{"100us"}, 1, "CPU/token paced"},
+		{"a write", []string{"halved"}, 1, "reads+writes/token"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c.plan.rounds = test.rounds
