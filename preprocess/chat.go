@@ -1,6 +1,7 @@
 package preprocess
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -42,7 +43,7 @@ func (p *Preprocessor) renderChat(r *request) (prompt, *openai.Error) {
 	if renderErr != nil {
 		return prompt{}, templateError(param, renderErr)
 	}
-	ids := m.Tokenizer.Encode(text, r.addSpecial)
+	ids, _ := m.Tokenizer.EncodeConversation(context.Background(), text, r.addSpecial, r.cacheSalt) // it fails with its context only
 	if len(ids) == 0 {
 		return prompt{}, r.messages.invalid("the chat template makes an empty prompt of them.")
 	}

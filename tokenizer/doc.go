@@ -19,7 +19,7 @@
 //	post-processor puts ids such as BOS around it                 processor.go
 //
 // A long text is cut into parts that several processors encode, with the same ids:
-// long.go.
+// long.go. Conversations that go on are encoded from where they do: prefixes.go.
 //
 // A file is read in load.go, model.go, mergelist.go and jsonscan.go, and put together
 // in assemble.go; a .gguf header in gguf.go, with the splits that it only names

@@ -97,18 +97,47 @@ func (e *encoder) unwanted() bool {
 // A stretch is text without raw added tokens, and the one behind it.
 type stretch struct {
 	from, to int
-	token    int32 // none if the text ends there
+	end      int   // of the token
+	token    int32 // -1 if the text ends there
+	fixed    bool  // what stands behind the token cannot change what became of the text up to it
 }
 
 // longText is text for a long one.
 func (e *encoder) longText(text string) {
-	groups := e.t.stretches(text)
+	all := e.t.stretches(text)
+	if e.known == nil {
+		e.stretches(text, all, nil)
+		return
+	}
+	start := len(e.ids)
+	marks := e.known.marksOf(text, all, e.salt, e.buffer)
+	ids, known := e.known.find(marks)
+	e.ids = append(e.ids, ids...)
+	next := 0
+	if known > 0 {
+		next = marks[known-1].stretch + 1
+	}
+	counts := make([]int, len(all)-next)
+	e.stretches(text, all[next:], counts)
+	if e.unwanted() || len(marks) == 0 {
+		return
+	}
+	for i := known; i < len(marks); i++ {
+		marks[i].ids = counts[marks[i].stretch-next] - start
+	}
+	e.known.keep(e.ids[start:], marks, known)
+}
+
+// stretches encodes stretches of text, several at a time. It puts into counts, unless
+// that is nil, how many ids there are behind each.
+func (e *encoder) stretches(text string, all []stretch, counts []int) {
+	groups := e.t.groups(all)
 	ids := make([][]int32, len(groups))
 	isLong := func(group []stretch) bool { return e.t.isLong(group[0].to - group[0].from) }
 	e.eachPart(len(groups), func(e *encoder, i int) {
-		if group := groups[i]; !isLong(group) {
-			e.ids = make([]int32, 0, (group[len(group)-1].to-group[0].from)/3+len(group)+8)
-			e.stretches(text, group)
+		if group := groups[i]; !isLong(group.stretches) {
+			e.ids = make([]int32, 0, group.bytes/3+len(group.stretches)+8)
+			e.inOrder(text, group.stretches, group.of(counts))
 			ids[i], e.ids = e.ids, nil
 		}
 	})
@@ -117,52 +146,78 @@ func (e *encoder) longText(text string) {
 		switch {
 		case e.unwanted():
 			return
-		case isLong(group):
-			e.stretches(text, group)
+		case isLong(group.stretches):
+			e.inOrder(text, group.stretches, group.of(counts))
 		default:
+			for k := range group.of(counts) {
+				group.of(counts)[k] += len(e.ids)
+			}
 			e.ids = append(e.ids, ids[i]...)
 		}
 	}
 }
 
-// stretches encodes a group of stretches of text.
-func (e *encoder) stretches(text string, group []stretch) {
-	for _, s := range group {
+// inOrder encodes stretches one after the other.
+func (e *encoder) inOrder(text string, all []stretch, counts []int) {
+	for i, s := range all {
 		if s.from < s.to {
 			e.plain(text[s.from:s.to], s.from == 0)
 		}
 		if s.token >= 0 {
 			e.ids = append(e.ids, s.token)
 		}
+		if counts != nil {
+			counts[i] = len(e.ids)
+		}
 	}
 }
 
-// stretches cuts text at its raw added tokens, in groups of about partBytes. A long
-// one is a group of its own.
-func (t *Tokenizer) stretches(text string) [][]stretch {
-	var groups [][]stretch
-	part := t.partBytes()
-	size := part // of the last group
-	add := func(s stretch) {
-		if n := s.to - s.from; size >= part || t.isLong(n) {
-			groups, size = append(groups, nil), n
-		} else {
-			size += n
-		}
-		last := &groups[len(groups)-1]
-		*last = append(*last, s)
-	}
+// stretches cuts text at its raw added tokens.
+func (t *Tokenizer) stretches(text string) []stretch {
+	var all []stretch
 	found := addedFinder{set: &t.raw, text: text}
 	from := 0
 	for {
 		m := found.next()
 		if !m.ok {
-			add(stretch{from, len(text), -1})
-			return groups
+			return append(all, stretch{from: from, to: len(text), end: len(text), token: -1})
 		}
-		add(stretch{from, m.start, m.id})
+		all = append(all, stretch{from, m.start, m.end, m.id, m.end == found.at && !t.raw.longestFirst})
 		from = m.end
 	}
+}
+
+// A group is stretches in a row that one goroutine encodes.
+type group struct {
+	stretches []stretch
+	first     int // the number of the first
+	bytes     int
+}
+
+// of is the part of counts that is the group's.
+func (g *group) of(counts []int) []int {
+	if counts == nil {
+		return nil
+	}
+	return counts[g.first : g.first+len(g.stretches)]
+}
+
+// groups makes groups of about the length of a part. A long stretch is one by itself.
+func (t *Tokenizer) groups(all []stretch) []group {
+	var groups []group
+	part := t.partBytes()
+	full := true
+	for i, s := range all {
+		n := s.to - s.from
+		if full || t.isLong(n) {
+			groups = append(groups, group{first: i})
+		}
+		last := &groups[len(groups)-1]
+		last.bytes += n
+		last.stretches = all[last.first : i+1]
+		full = last.bytes >= part
+	}
+	return groups
 }
 
 // A longPart is what one goroutine made of its part of a piece.

@@ -150,17 +150,17 @@ func TestHelperPanics(t *testing.T) {
 	})
 }
 
-func TestEncodeContext(t *testing.T) {
+func TestEncodingEndsEarly(t *testing.T) {
 	tok := small(t, "byte level")
 	text := strings.Repeat("hello world <|end|> the 123 ", 20_000)
-	got, err := tok.EncodeContext(t.Context(), text, true)
+	got, err := tok.EncodeConversation(t.Context(), text, true, "")
 	if err != nil || !slices.Equal(got, tok.Encode(text, true)) {
 		t.Errorf("%d ids, %v", len(got), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, text := range []string{"hello", text, strings.Repeat("hello world ", 40_000)} {
-		if ids, err := tok.EncodeContext(ctx, text, true); ids != nil || !errors.Is(err, context.Canceled) {
+		if ids, err := tok.EncodeConversation(ctx, text, true, ""); ids != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("%d ids, %v after the end", len(ids), err)
 		}
 	}

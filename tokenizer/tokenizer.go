@@ -24,6 +24,7 @@ type Tokenizer struct {
 	addedIDs    map[string]int32 // added tokens, in the vocabulary or not
 	addedTokens map[int32]string
 
+	known         prefixes  // conversations
 	encoders      sync.Pool // of *encoder
 	testPartBytes int       // see long.go; 0 outside of tests
 }
@@ -31,29 +32,34 @@ type Tokenizer struct {
 // Encode returns the ids of text. With addSpecial the post-processor of the
 // model adds its ids around them (BOS, where the model has one); special tokens
 // that stand in the text are recognised in either case. Bytes that are not
-// UTF-8 count as U+FFFD.
+// UTF-8 count as U+FFFD. A long text is encoded on several processors.
 func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
 	return t.AppendEncode(make([]int32, 0, len(text)/3+8), text, addSpecial)
 }
 
 // AppendEncode is like [Tokenizer.Encode] but appends the ids to dst.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, addSpecial bool) []int32 {
-	return t.appendEncode(dst, text, addSpecial, nil)
+	return t.encoder(nil).all(dst, text, addSpecial)
 }
 
-// EncodeContext is like [Tokenizer.Encode], but ends early, with the error of ctx,
-// when ctx does. A long text is encoded on several processors by both.
-func (t *Tokenizer) EncodeContext(ctx context.Context, text string, addSpecial bool) ([]int32, error) {
-	ids := t.appendEncode(make([]int32, 0, len(text)/3+8), text, addSpecial, ctx.Done())
+// EncodeConversation is like [Tokenizer.Encode], but keeps the ids of a long text for
+// a while, in bounded memory, to find them again when a text comes that begins like
+// it. Texts with different salts are kept apart: how long the encoding of one takes
+// tells nothing of the others. It ends early, with the error of ctx, when ctx does.
+func (t *Tokenizer) EncodeConversation(ctx context.Context, text string, addSpecial bool, salt string) ([]int32, error) {
+	e := t.encoder(ctx.Done())
+	e.known, e.salt = &t.known, salt
+	ids := e.all(make([]int32, 0, len(text)/3+8), text, addSpecial)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	return ids, nil
 }
 
-// appendEncode does it; what it returns is not whole if done was closed.
-func (t *Tokenizer) appendEncode(dst []int32, text string, addSpecial bool, done <-chan struct{}) []int32 {
-	e := t.encoder(done)
+// all appends the ids of text to dst and gives the encoder back. They are not whole
+// if nobody wants them any more.
+func (e *encoder) all(dst []int32, text string, addSpecial bool) []int32 {
+	t := e.t
 	e.ids = dst
 	if addSpecial {
 		e.ids = append(e.ids, t.post.before...)
@@ -78,7 +84,7 @@ func (t *Tokenizer) encoder(done <-chan struct{}) *encoder {
 }
 
 func (e *encoder) release() {
-	e.ids, e.done, e.helped = nil, nil, false
+	e.ids, e.done, e.helped, e.known, e.salt = nil, nil, false, nil, ""
 	if e.size() <= maxKeptBytes {
 		e.t.encoders.Put(e)
 	}
@@ -97,6 +103,8 @@ type encoder struct {
 	merge    mergeScratch
 	done     <-chan struct{} // closed when nobody wants the ids any more; may be nil
 	helped   bool            // a long piece may be cut for several goroutines
+	known    *prefixes       // where long texts are kept; nil: they are not
+	salt     string          // of the text
 }
 
 // size is about how many bytes the encoder holds.
