@@ -270,13 +270,54 @@ func TestResponsesAreCounted(t *testing.T) {
 	}
 }
 
-// TestResponseDeltasDoNotAllocate, but for the text that is kept for the end.
-func TestResponseDeltasDoNotAllocate(t *testing.T) {
+// responseCall is a request of which a test makes the deltas.
+func responseCall() *call {
 	p := preparedFor(1)
 	p.Echo = []byte(fakeEcho)
-	p.Read = &preprocess.Reading{Options: parser.Options{Tool: parser.ToolByName("hermes"), Reasoning: parser.ReasoningByName("qwen3")}}
-	c := &call{ep: &responses, ids: requestIDs{own: "resp_x"}, prepared: p, start: time.Now()}
-	enc := newResponseEncoder(newChoice(c, 0))
+	p.Read = &preprocess.Reading{Options: parser.Options{Tool: parser.ToolByName("hermes"), Reasoning: parser.ReasoningByName("qwen3"), Parallel: true}}
+	return &call{ep: &responses, ids: requestIDs{own: "resp_x"}, prepared: p, start: time.Now()}
+}
+
+// FuzzResponse: whatever a model writes, in whatever pieces, the stream keeps to its
+// grammar, and says what it says if all comes at once.
+func FuzzResponse(f *testing.F) {
+	f.Add(thoughtfulAnswer, uint64(0x1234567))
+	f.Add("<think>a</think>b<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": [1, \"}\"]}}</tool_call>c", uint64(3))
+	f.Add("<tool_call>{\"name\": \"f\", \"arg", uint64(7))
+	f.Fuzz(func(t *testing.T, text string, cuts uint64) {
+		if !utf8.ValidString(text) || len(text) > 2000 {
+			t.Skip()
+		}
+		stream := func(pieces []string) *strictResponse {
+			enc := newResponseEncoder(newChoice(responseCall(), 0))
+			var raw []byte
+			for i, piece := range pieces {
+				d := token(i, piece)
+				enc.add(&d)
+				raw = append(raw, enc.take()...)
+			}
+			d := finish(len(pieces))
+			enc.add(&d)
+			return readResponse(t, append(raw, enc.last(enc.take(), &tokenUsage{}, nil)...))
+		}
+		var pieces []string
+		from := 0
+		for i := range text {
+			if cuts>>(i%64)&1 == 1 {
+				pieces = append(pieces, text[from:i])
+				from = i
+			}
+		}
+		cut, whole := stream(append(pieces, text[from:])), stream([]string{text})
+		if got, want := outline(cut.Output), outline(whole.Output); got != want {
+			t.Errorf("%q:\n%s, at once\n%s", pieces, got, want)
+		}
+	})
+}
+
+// TestResponseDeltasDoNotAllocate, but for the text that is kept for the end.
+func TestResponseDeltasDoNotAllocate(t *testing.T) {
+	enc := newResponseEncoder(newChoice(responseCall(), 0))
 	d := token(1, " word < and")
 	enc.add(&d)
 	if n := testing.AllocsPerRun(1000, func() { enc.take(); enc.add(&d) }); n != 0 {
