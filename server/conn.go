@@ -141,11 +141,14 @@ func (c *conn) receive(begun []byte) (r *http.Request, unread []byte) {
 	read := copy(lent[:], begun)
 	size := headSize(lent[:read])
 	for reads := 0; size == 0; reads++ {
+		if read == len(lent) {
+			return nil, bytes.Clone(lent[:read])
+		}
 		if reads == 1 {
 			_ = c.SetReadDeadline(time.Now().Add(plainRequestTime)) // of a closed one it fails, as Read will
 		}
 		n, err := c.Read(lent[read:])
-		if read += n; err != nil || read == len(lent) {
+		if read += n; err != nil {
 			return nil, bytes.Clone(lent[:read])
 		}
 		size = headSize(lent[:read])

@@ -88,20 +88,34 @@ func TestIdleConnection(t *testing.T) {
 	})
 }
 
-// What is too large or too slow for us goes over to net/http whole.
+// What is too large or too slow for us goes over to net/http whole, and nothing else.
 func TestHandOver(t *testing.T) {
 	inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		var ours bool
+		inner := rig.Server.http.Handler
+		rig.Server.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, ours = w.(*direct)
+			inner.ServeHTTP(w, r)
+		})
 		conn := dial()
 		defer conn.Close()
 		in := bufio.NewReader(conn)
+		wantOurs := true
 		answers := func(request string) {
 			t.Helper()
 			if resp, body := exchange(t, conn, in, request); resp.StatusCode != http.StatusOK || !strings.Contains(body, "[DONE]") {
 				t.Errorf("status %d, %q", resp.StatusCode, body)
 			}
+			if ours != wantOurs {
+				t.Errorf("read by us: %v", ours)
+			}
 		}
 		const body = `{"model":"m","stream":true}`
 		answers(plainPost(body))
+		for _, size := range []int{plainHeadBytes - 200, plainHeadBytes, maxPlainBodyBytes} { // in one piece with the head
+			answers(plainPost(strings.Repeat(" ", size-len(body)) + body))
+		}
+		wantOurs = false
 		answers(plainPost(strings.Repeat(" ", maxPlainBodyBytes) + body))
 		answers(plainPost(body))
 
@@ -115,6 +129,7 @@ func TestHandOver(t *testing.T) {
 			defer conn.Close()
 			in = bufio.NewReader(conn)
 			request := plainPost(body)
+			wantOurs = cut == 1 // whose connection is idle for as long as that
 			io.WriteString(conn, request[:cut])
 			time.Sleep(plainRequestTime + time.Second)
 			answers(request[cut:])
