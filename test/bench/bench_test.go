@@ -86,8 +86,10 @@ func TestModelHasTheWords(t *testing.T) {
 func TestAgeSurvivesTheWrap(t *testing.T) {
 	const unit = 10 * time.Microsecond
 	written := time.Unix(0, int64(wordCount*unit)*12345-int64(30*unit)) // 30 units before a wrap
-	if got := age(stamp(written, unit), written.Add(70*unit), unit); got != 70*unit {
-		t.Errorf("age is %v, want %v", got, 70*unit)
+	for _, under := range []time.Duration{0, 3, unit, 29 * unit, 70*unit + 7} {
+		if got := age(stamp(written, unit), written.Add(under), unit); got != under {
+			t.Errorf("age is %v, want %v", got, under)
+		}
 	}
 }
 

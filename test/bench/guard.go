@@ -10,7 +10,7 @@ import (
 )
 
 // guardPlan is a short race; rounds is how often it is run at most.
-var guardPlan = plan{requests: 50, streams: 200, flat: 8, hold: 2 * time.Second, rounds: 4}
+var guardPlan = plan{requests: 80, streams: 200, flat: 8, hold: 2 * time.Second, rounds: 4}
 
 // A bounds says, by the title of a column, what a ratio to the floor may be.
 type bounds map[string]float64
@@ -22,7 +22,7 @@ var guardBounds = bounds{
 	"CPU/token paced":           1.30,
 	"CPU/token unpaced":         0.75,
 	"added to first token, p50": 3.0,
-	"added to each token, p50":  1.5,
+	"added to each token, p50":  1.3,
 	"memory/stream paced":       0.80,
 	"reads+writes/token":        1.1,
 }

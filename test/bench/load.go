@@ -20,7 +20,7 @@ const settle = 500 * time.Millisecond
 // A solo is what single requests took on an idle machine.
 type solo struct {
 	first []time.Duration // from sending a request to its first token
-	token []time.Duration // from the worker's stamp to the client
+	token []time.Duration // from the worker's stamp to the client, of all but the first
 }
 
 // oneAtATime sends requests to all processes in turns of ever changing order, so
@@ -41,8 +41,9 @@ func oneAtATime(ctx context.Context, processes []*process, requests, tokens int,
 			c.onToken = func(number int, now time.Time) {
 				if first {
 					r.first = append(r.first, now.Sub(sent))
+					first = false
+					return
 				}
-				first = false
 				r.token = append(r.token, age(number, now, unit))
 			}
 			if err := c.ask(tokens); err != nil {

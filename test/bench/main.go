@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	p := plan{requests: 200, streams: 500, flat: 16, hold: 5 * time.Second, rounds: 4}
+	p := plan{requests: 320, streams: 500, flat: 16, hold: 5 * time.Second, rounds: 4}
 	flags.IntVar(&p.rounds, "rounds", p.rounds, "how often each race is run")
 	flags.IntVar(&p.streams, "streams", p.streams, "paced streams to each contestant")
 	flags.DurationVar(&p.hold, "hold", p.hold, "measured time of the paced and of the unpaced load")
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	switch {
 	case *quick:
-		p = plan{requests: 20, streams: 20, flat: 4, hold: time.Second, rounds: 1}
+		p = plan{requests: 30, streams: 20, flat: 4, hold: time.Second, rounds: 1}
 	case *guard:
 		p = guardPlan
 	}

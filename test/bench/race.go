@@ -19,7 +19,7 @@ type plan struct {
 }
 
 const (
-	soloTokens = 8
+	soloTokens = 5
 	soloGap    = 2 * time.Millisecond
 	soloUnit   = 10 * time.Microsecond // so that a token may be under way for 100 ms
 	pacedGap   = 50 * time.Millisecond

@@ -29,9 +29,12 @@ const (
 // so long that no token is under way for wordCount units.
 func stamp(t time.Time, unit time.Duration) int { return int(t.UnixNano() / int64(unit) % wordCount) }
 
-// age is how long a token stamped with n had been under way at t.
+// age is how long a token stamped with n had been under way at t, and on average
+// half a unit more: the stamp tells when its unit began. Less another age, that
+// is gone.
 func age(n int, t time.Time, unit time.Duration) time.Duration {
-	return time.Duration((stamp(t, unit)-n+wordCount)%wordCount) * unit
+	const ages = time.Duration(wordCount)
+	return (time.Duration(t.UnixNano())%(ages*unit) + (ages-time.Duration(n))*unit) % (ages * unit)
 }
 
 var words = func() (all [wordCount]string) {
