@@ -103,7 +103,7 @@ func (p *Preprocessor) Responses(requestID string, body []byte) (*Prepared, *ope
 		return nil, err
 	}
 	prepared.Echo = r.echoed()
-	prepared.SummarizeReasoning = r.effortSummary != nil && string(r.effortSummary.raw()) != `"none"`
+	prepared.SummarizeReasoning = r.reasoningSummary != nil && string(r.reasoningSummary.raw()) != `"none"`
 	return prepared, nil
 }
 

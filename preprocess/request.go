@@ -66,7 +66,7 @@ type request struct {
 	prompt *value // of completions; nil = absent
 
 	// Of responses. What is nil is absent.
-	input, instructions, textFormat, verbosity, effortSummary, metadata, maxToolCalls *value
+	input, instructions, textFormat, verbosity, reasoningSummary, metadata, maxToolCalls *value
 
 	unknown []string
 }

@@ -155,7 +155,7 @@ func readReasoning(r *request, v *value) *openai.Error {
 		if key == "effort" {
 			r.reasoningEffort = &found
 		} else {
-			r.effortSummary = &found
+			r.reasoningSummary = &found
 		}
 	}
 	return nil
@@ -225,7 +225,7 @@ func (r *request) echoed() []byte {
 	e.raw("previous_response_id", []byte("null"))
 	e.open("reasoning")
 	e.add("effort", r.reasoningEffort, "null")
-	e.add("summary", r.effortSummary, "null")
+	e.add("summary", r.reasoningSummary, "null")
 	e.close()
 	e.raw("store", []byte("false"))
 	e.raw("temperature", strconv.AppendFloat(nil, r.sampling.Temperature, 'g', -1, 64))
