@@ -3,6 +3,7 @@ package chattemplate
 import (
 	"encoding/json"
 	"math/big"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -193,43 +194,84 @@ func (j *jsonReader) number() value {
 func (j *jsonReader) string() string {
 	j.pos++
 	start := j.pos
-	for j.pos < len(j.src) {
+	switch j.plain(); j.src[j.pos] {
+	case '"':
+		j.pos++
+		return j.src[start : j.pos-1]
+	default:
+		return j.escapedString(start)
+	}
+}
+
+// plain passes over what stands in a string as it is, up to a quote or a backslash.
+func (j *jsonReader) plain() {
+	j.pos += plainBytes(j.src[j.pos:])
+	for ; j.pos < len(j.src); j.pos++ {
 		switch c := j.src[j.pos]; {
-		case c == '"':
-			j.pos++
-			return j.src[start : j.pos-1]
-		case c == '\\':
-			return j.escapedString(start)
+		case c == '"' || c == '\\':
+			return
 		case c < 0x20:
 			j.fail("control character in a string")
 		}
-		j.pos++
 	}
 	j.fail("unterminated string")
-	return ""
+}
+
+// plainBytes returns how many bytes at the start of text are neither a quote nor a
+// backslash nor a control character, eight bytes at a time: a conversation is mostly
+// text. What stands in the last seven bytes it leaves to the caller.
+func plainBytes(text string) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; len(text)-n >= 8; n += 8 {
+		t := text[n : n+8]
+		w := uint64(t[0]) | uint64(t[1])<<8 | uint64(t[2])<<16 | uint64(t[3])<<24 |
+			uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
+		quote, backslash := w^'"'*ones, w^'\\'*ones
+		// The highest bit of a byte says that it is special. A borrow can set one
+		// above a byte that is, so only the lowest counts.
+		if special := ((w-0x20*ones)&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highs; special != 0 {
+			return n + bits.TrailingZeros64(special)/8
+		}
+	}
+	return n
 }
 
 func (j *jsonReader) escapedString(start int) string {
-	b := append(make([]byte, 0, j.pos-start+64), j.src[start:j.pos]...)
-	for j.pos < len(j.src) {
+	var b strings.Builder
+	b.Grow(j.textEnd() - start)
+	for {
+		b.WriteString(j.src[start:j.pos])
 		c := j.src[j.pos]
 		j.pos++
-		switch {
-		case c == '"':
-			return string(b)
-		case c < 0x20:
-			j.fail("control character in a string")
-		case c != '\\':
-			b = append(b, c)
-		default:
-			b = j.escape(b)
+		if c == '"' {
+			return b.String()
 		}
+		j.escape(&b)
+		start = j.pos
+		j.plain()
 	}
-	j.fail("unterminated string")
-	return ""
 }
 
-func (j *jsonReader) escape(b []byte) []byte {
+// textEnd is where the string ends in which pos is, or where the input does.
+func (j *jsonReader) textEnd() int {
+	for i := j.pos; ; i++ {
+		k := strings.IndexByte(j.src[i:], '"')
+		if k < 0 {
+			return len(j.src)
+		}
+		i += k
+		escapes := 0
+		for i-escapes > j.pos && j.src[i-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i
+		}
+	}
+}
+
+func (j *jsonReader) escape(b *strings.Builder) {
 	if j.pos >= len(j.src) {
 		j.fail("unterminated string")
 	}
@@ -237,17 +279,17 @@ func (j *jsonReader) escape(b []byte) []byte {
 	j.pos++
 	switch c {
 	case '"', '\\', '/':
-		return append(b, c)
+		b.WriteByte(c)
 	case 'n':
-		return append(b, '\n')
+		b.WriteByte('\n')
 	case 't':
-		return append(b, '\t')
+		b.WriteByte('\t')
 	case 'r':
-		return append(b, '\r')
+		b.WriteByte('\r')
 	case 'b':
-		return append(b, '\b')
+		b.WriteByte('\b')
 	case 'f':
-		return append(b, '\f')
+		b.WriteByte('\f')
 	case 'u':
 		r := j.hex()
 		if utf16.IsSurrogate(r) {
@@ -262,10 +304,10 @@ func (j *jsonReader) escape(b []byte) []byte {
 			}
 			r = utf16.DecodeRune(r, low) // U+FFFD for half a pair
 		}
-		return utf8.AppendRune(b, r)
+		b.WriteRune(r)
+	default:
+		j.fail("invalid escape")
 	}
-	j.fail("invalid escape")
-	return nil
 }
 
 func (j *jsonReader) hex() rune {

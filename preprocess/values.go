@@ -240,12 +240,14 @@ func skipValue(data []byte, pos int) int {
 }
 
 func skipText(data []byte, pos int) int {
-	for pos++; ; pos++ {
-		switch data[pos] {
-		case '"':
-			return pos + 1
-		case '\\':
-			pos++
+	for i := pos + 1; ; i++ {
+		i += bytes.IndexByte(data[i:], '"')
+		escapes := 0
+		for data[i-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i + 1
 		}
 	}
 }
