@@ -73,7 +73,7 @@ func textOf(t *testing.T, c completion) answer {
 	}
 	return answer{
 		"text": choice.Message.Content, "deltas": choice.Message.Content, "role": choice.Message.Role,
-		"finish": choice.Finish, "tokens": c.Usage.CompletionTokens,
+		"finish": choice.Finish, "tokens": c.Usage.CompletionTokens, "status": "completed",
 	}
 }
 
@@ -131,14 +131,17 @@ func isReport(t *testing.T, a answer) {
 	if finish, ok := a["finish"]; ok && finish != "stop" {
 		t.Errorf("finish reason %v", finish)
 	}
+	if status, ok := a["status"]; ok && status != "completed" {
+		t.Errorf("status %v", status)
+	}
 }
 
-// calls returns a check that a holds calls of the tools with these names, or of any
+// areCalls returns a check that a holds calls of the tools with these names, or of any
 // tools if there are none, and nothing after them.
-func calls(names ...string) func(*testing.T, answer) {
+func areCalls(names ...string) func(*testing.T, answer) {
 	return func(t *testing.T, a answer) {
 		t.Helper()
-		areCalls(t, a, names)
+		checkCalls(t, a, names)
 		// Frameworks go on by themselves, and have no finish reason.
 		if finish, ok := a["finish"]; ok && finish != "tool_calls" && finish != "tool-calls" {
 			t.Errorf("finish reason %v", finish)
@@ -151,7 +154,7 @@ func calls(names ...string) func(*testing.T, answer) {
 func answeredCalls(names ...string) func(*testing.T, answer) {
 	return func(t *testing.T, a answer) {
 		t.Helper()
-		areCalls(t, a, names)
+		checkCalls(t, a, names)
 		if text, _ := a["text"].(string); len(text) < 20 || a["requests"] != 2.0 {
 			t.Errorf("the last text is %q, after %v requests", text, a["requests"])
 		}
@@ -161,7 +164,7 @@ func answeredCalls(names ...string) func(*testing.T, answer) {
 	}
 }
 
-func areCalls(t *testing.T, a answer, names []string) {
+func checkCalls(t *testing.T, a answer, names []string) {
 	t.Helper()
 	list, _ := a["calls"].([]any)
 	var called []string
@@ -179,6 +182,9 @@ func areCalls(t *testing.T, a answer, names []string) {
 	}
 	if len(called) == 0 || len(names) > 0 && !slices.Equal(called, names) {
 		t.Errorf("calls of %v, want %v", called, names)
+	}
+	if status, ok := a["status"]; ok && status != "completed" {
+		t.Errorf("status %v", status)
 	}
 	if a["ids"] != float64(len(called)) {
 		t.Errorf("%v ids of %d calls", a["ids"], len(called))

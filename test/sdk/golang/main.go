@@ -79,8 +79,7 @@ var cases = map[string]func(s sdk, p params) (any, error){
 	"named": func(s sdk, p params) (any, error) {
 		return called(s.client.Chat.Completions.New(s.ctx, named(withTools(p))))
 	},
-	"named_streamed": func(s sdk, p params) (any, error) { return called(s.streamed(named(withTools(p)))) },
-	"loop":           loop,
+	"loop": loop,
 }
 
 func main() {
@@ -101,20 +100,27 @@ func run() error {
 		s := sdk{ctx, openai.NewClient(option.WithBaseURL(target.URL+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0))}
 		answers := map[string]any{}
 		for name, question := range target.Cases {
-			answer, err := cases[name](s, params{
+			if ask, ok := responseCases[name]; ok {
+				answers[name] = orError(ask(s, question))
+				continue
+			}
+			answers[name] = orError(cases[name](s, params{
 				Model:               job.Model,
 				Messages:            []openai.ChatCompletionMessageParamUnion{openai.UserMessage(question)},
 				Temperature:         openai.Float(0),
 				MaxCompletionTokens: openai.Int(400),
-			})
-			if err != nil {
-				answer = map[string]string{"error": err.Error()}
-			}
-			answers[name] = answer
+			}))
 		}
 		out = append(out, answers)
 	}
 	return json.NewEncoder(os.Stdout).Encode(out)
+}
+
+func orError(answer any, err error) any {
+	if err != nil {
+		return map[string]string{"error": err.Error()}
+	}
+	return answer
 }
 
 // streamed asks for a stream and puts it together with the SDK's accumulator,
@@ -149,11 +155,21 @@ type report struct {
 	Depths  []int  `json:"depths"`
 }
 
+const reportSchema = `{
+	"type": "object", "additionalProperties": false, "required": ["title", "weather", "depths"],
+	"properties": {"title": {"type": "string"}, "weather": {"enum": ["calm", "storm"]}, "depths": {"type": "array", "items": {"type": "integer"}}}}`
+
+// object reads one of the constant schemas.
+func object(schema string) (o map[string]any) {
+	if err := json.Unmarshal([]byte(schema), &o); err != nil {
+		panic(err)
+	}
+	return o
+}
+
 func withSchema(p params) params {
 	p.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
-		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "report", Strict: openai.Bool(true), Schema: json.RawMessage(`{
-			"type": "object", "additionalProperties": false, "required": ["title", "weather", "depths"],
-			"properties": {"title": {"type": "string"}, "weather": {"enum": ["calm", "storm"]}, "depths": {"type": "array", "items": {"type": "integer"}}}}`)},
+		JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "report", Strict: openai.Bool(true), Schema: object(reportSchema)},
 	}}
 	return p
 }
@@ -162,11 +178,13 @@ func parsedOf(c *openai.ChatCompletion, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var parsed report
-	d := json.NewDecoder(strings.NewReader(c.Choices[0].Message.Content))
+	parsed, err := parse(c.Choices[0].Message.Content)
+	return map[string]any{"parsed": parsed, "finish": c.Choices[0].FinishReason}, err
+}
+
+func parse(text string) (*report, error) {
+	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&parsed); err != nil {
-		return nil, err
-	}
-	return map[string]any{"parsed": parsed, "finish": c.Choices[0].FinishReason}, nil
+	parsed := &report{}
+	return parsed, d.Decode(parsed)
 }

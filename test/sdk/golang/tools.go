@@ -36,12 +36,8 @@ var tools = []struct{ name, parameters string }{
 
 func withTools(p params) params {
 	for _, tool := range tools {
-		var parameters shared.FunctionParameters
-		if err := json.Unmarshal([]byte(tool.parameters), &parameters); err != nil {
-			panic(err) // a constant
-		}
 		p.Tools = append(p.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: tool.name, Strict: openai.Bool(true), Parameters: parameters,
+			Name: tool.name, Strict: openai.Bool(true), Parameters: object(tool.parameters),
 		}))
 	}
 	return p

@@ -1,18 +1,17 @@
-// Asks with OpenAI's agents SDK (@openai/agents), on the chat completions API. There
-// it shows reasoning only where the server's field for it is called reasoning.
-import { Agent, OpenAIChatCompletionsModel, Runner, setTracingDisabled, tool } from '@openai/agents';
+// Asks with OpenAI's agents SDK (@openai/agents), on the Responses API, its
+// default, and on the chat completions API. There it shows reasoning only where the server's field for it is called reasoning.
+import { Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, setTracingDisabled, tool } from '@openai/agents';
 import OpenAI from 'openai';
-import { MODEL, Report, TOOLS, callsOf, resultOf, run } from './common.mjs';
+import { MODEL, Report, TOOLS, callsOf, resultOf, run, variants } from './common.mjs';
 
 setTracingDisabled(true);
+
+let Model = OpenAIChatCompletionsModel; // which API the cases use
 
 const agent = (url, more) =>
   new Agent({
     name: 'test',
-    model: new OpenAIChatCompletionsModel(
-      new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0, timeout: 60_000 }),
-      MODEL,
-    ),
+    model: new Model(new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0, timeout: 60_000 }), MODEL),
     ...more,
     modelSettings: { temperature: 0, maxTokens: 400, ...more?.modelSettings },
   });
@@ -48,7 +47,7 @@ const called = (result, more) =>
     { text: result.finalOutput, requests: result.runContext.usage.requests, ...more },
   );
 
-await run({
+const cases = {
   text: async (url, question) => {
     const { result, deltas } = await streamed(url, question);
     return { ...textOf(result), deltas };
@@ -69,4 +68,32 @@ await run({
     const result = await runner.run(agent(url, { tools, outputType: Report }), question);
     return called(result, { text: undefined, parsed: result.finalOutput });
   },
+};
+
+const reasoning = async (url, question) => {
+  const modelSettings = { reasoning: { summary: 'auto' } }; // it shows nothing else
+  const { result, deltas } = await streamed(url, question, { modelSettings });
+  const thoughts = result.newItems.filter((item) => item.type === 'reasoning_item').map((item) => item.rawItem);
+  return {
+    ...textOf(result),
+    deltas,
+    reasoning: thoughts.flatMap((thought) => thought.content.map((part) => part.text)).join(''),
+  };
+};
+
+const onResponses = (ask) => async (url, question) => {
+  Model = OpenAIResponsesModel;
+  try {
+    return await ask(url, question);
+  } finally {
+    Model = OpenAIChatCompletionsModel;
+  }
+};
+
+await run({
+  ...cases,
+  ...variants(
+    'responses',
+    Object.fromEntries(Object.entries({ ...cases, reasoning }).map(([name, ask]) => [name, onResponses(ask)])),
+  ),
 });

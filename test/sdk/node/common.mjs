@@ -55,3 +55,8 @@ export async function run(cases) {
   }
   process.stdout.write(JSON.stringify(out) + '\n');
 }
+
+// variants are cases under the names by which the test knows them to be other ways to
+// ask the same.
+export const variants = (suffix, cases) =>
+  Object.fromEntries(Object.entries(cases).map(([name, ask]) => [`${name}.${suffix}`, ask]));

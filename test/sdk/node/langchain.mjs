@@ -2,7 +2,9 @@
 import { HumanMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
-import { MODEL, Report, TOOLS, callsOf, resultOf, run } from './common.mjs';
+import { MODEL, Report, TOOLS, callsOf, resultOf, run, variants } from './common.mjs';
+
+let responses = false; // which API the cases use
 
 const model = (url, more) =>
   new ChatOpenAI({
@@ -14,7 +16,7 @@ const model = (url, more) =>
     maxRetries: 0,
     timeout: 60_000,
     streamUsage: true,
-    useResponsesApi: false,
+    useResponsesApi: responses,
     ...more,
   });
 
@@ -24,10 +26,13 @@ async function joined(stream) {
   return message;
 }
 
+const endOf = ({ response_metadata: end }) =>
+  responses ? { status: end.status } : { finish: end.finish_reason };
+
 const textOf = (message) => ({
   text: message.text,
   role: { ai: 'assistant' }[message.getType()],
-  finish: message.response_metadata.finish_reason,
+  ...endOf(message),
   tokens: message.usage_metadata.output_tokens,
 });
 
@@ -47,11 +52,11 @@ function called(message) {
   if (message.invalid_tool_calls?.length) throw new Error(JSON.stringify(message.invalid_tool_calls));
   return callsOf(
     message.tool_calls.map((c) => ({ id: c.id, name: c.name, arguments: c.args })),
-    { text: message.text, finish: message.response_metadata.finish_reason },
+    { text: message.text, ...endOf(message) },
   );
 }
 
-await run({
+const cases = {
   text: async (url, question) => textOf(await joined(model(url).stream(question))),
   whole: async (url, question) => textOf(await model(url).invoke(question)),
   choices: async (url, question) => {
@@ -80,11 +85,18 @@ await run({
     return { parsed };
   },
   reasoning: async (url, question) => {
-    const message = await joined(model(url).stream(question));
+    // On responses it shows nothing but a summary, for which it asks only models that it knows.
+    const more = responses ? { modelKwargs: { reasoning: { summary: 'auto' } } } : {};
+    const message = await joined(model(url, more).stream(question));
     const counted = message.usage_metadata.output_token_details.reasoning;
     return {
       ...textOf(message),
-      reasoning: message.additional_kwargs.reasoning_content,
+      reasoning: responses
+        ? message.contentBlocks
+            .filter((block) => block.type === 'reasoning')
+            .map((block) => block.reasoning)
+            .join('')
+        : message.additional_kwargs.reasoning_content,
       counted: 0 < counted && counted < message.usage_metadata.output_tokens,
     };
   },
@@ -93,7 +105,6 @@ await run({
   required: async (url, question) => called(await bound(url, required).invoke(question)),
   required_streamed: async (url, question) => called(await joined(bound(url, required).stream(question))),
   named: async (url, question) => called(await bound(url, named).invoke(question)),
-  named_streamed: async (url, question) => called(await joined(bound(url, named).stream(question))),
   loop: async (url, question) => {
     const messages = [new HumanMessage(question)];
     const first = await joined(bound(url).stream(messages));
@@ -101,4 +112,18 @@ await run({
     for (const call of first.tool_calls) messages.push(await tools[call.name].invoke({ ...call, type: 'tool_call' }));
     return { ...called(first), ...textOf(await joined(bound(url).stream(messages))), requests: 2 };
   },
+};
+
+const onResponses = (ask) => async (url, question) => {
+  responses = true;
+  try {
+    return await ask(url, question);
+  } finally {
+    responses = false;
+  }
+};
+
+await run({
+  ...cases,
+  ...variants('responses', Object.fromEntries(Object.entries(cases).map(([name, ask]) => [name, onResponses(ask)]))),
 });

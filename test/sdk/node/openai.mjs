@@ -1,11 +1,10 @@
 // Asks with openai-node. Its stream helper, which rebuilds a whole message from
 // the chunks, is its strictest reader.
-import OpenAI from 'openai';
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
-import { Report, TOOLS, ask, callsOf, resultOf, run } from './common.mjs';
+import { Report, TOOLS, ask, callsOf, resultOf, run, variants } from './common.mjs';
+import { client, responses } from './openai_responses.mjs';
 
-const completions = (url) =>
-  new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0, timeout: 60_000 }).chat.completions;
+const completions = (url) => client(url).chat.completions;
 
 const streamed = (url, params) =>
   completions(url).stream({ ...params, stream: true, stream_options: { include_usage: true } }).finalChatCompletion();
@@ -38,7 +37,7 @@ const withTools = (question, more) =>
 const required = { tool_choice: 'required' };
 const named = { tool_choice: { type: 'function', function: { name: 'get_time' } }, parallel_tool_calls: false };
 
-await run({
+const cases = {
   text: async (url, question) => textOf(await streamed(url, ask(question))),
   whole: async (url, question) => textOf(await completions(url).create(ask(question))),
   choices: async (url, question) => {
@@ -85,7 +84,6 @@ await run({
   required: async (url, question) => called(await completions(url).parse(withTools(question, required))),
   required_streamed: async (url, question) => called(await streamed(url, withTools(question, required))),
   named: async (url, question) => called(await completions(url).parse(withTools(question, named))),
-  named_streamed: async (url, question) => called(await streamed(url, withTools(question, named))),
   // The helper that runs the tools and asks again until the model answers with text.
   loop: async (url, question) => {
     const calls = [];
@@ -104,4 +102,6 @@ await run({
     const completion = await runner.finalChatCompletion();
     return callsOf(calls, { ...textOf(completion), requests: runner.allChatCompletions().length });
   },
-});
+};
+
+await run({ ...cases, ...variants('responses', responses) });

@@ -3,14 +3,21 @@
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { Output, generateText, isStepCount, streamText, tool } from 'ai';
-import { MODEL, Report, TOOLS, callsOf, resultOf, run } from './common.mjs';
+import { MODEL, Report, TOOLS, callsOf, resultOf, run, variants } from './common.mjs';
 
 const compatible = (url) =>
   createOpenAICompatible({ name: 'baton', baseURL: url, includeUsage: true, supportsStructuredOutputs: true })(MODEL);
-const openai = (url) => createOpenAI({ baseURL: url, apiKey: 'none' }).chat(MODEL);
+const openai = (url) => createOpenAI({ baseURL: url, apiKey: 'none' });
+const chat = (url) => openai(url).chat(MODEL);
+const responses = (url) => openai(url).responses(MODEL);
+
+// Without store: false the second step of a loop refers to stored items. Of a model
+// with an unknown name it must be said that it reasons, and it shows only summaries.
+const unstored = { store: false, forceReasoning: true, reasoningSummary: 'auto' };
 
 const ask = (model, question, more) => ({
   model,
+  providerOptions: { openai: model.provider === 'openai.responses' ? unstored : {} },
   prompt: question,
   temperature: 0,
   maxOutputTokens: 400,
@@ -53,30 +60,20 @@ async function called(result) {
   );
 }
 
-await run({
-  text: async (url, question) => textOf(await streamed(ask(compatible(url), question))),
-  whole: async (url, question) => textOf(await generateText(ask(compatible(url), question))),
-  'text.openai': async (url, question) => textOf(await streamed(ask(openai(url), question))),
-  logprobs: async (url, question) => {
-    const result = await streamed(ask(openai(url), question, { providerOptions: { openai: { logprobs: 2 } } }));
-    const { logprobs } = (await result.providerMetadata).openai;
-    return {
-      text: await result.text,
-      tokens: logprobs.map((t) => t.token),
-      logprobs: logprobs.map((t) => t.logprob),
-      tops: logprobs.map((t) => t.top_logprobs.map((top) => [top.token, top.logprob])),
-    };
-  },
+// casesOn are the cases of most providers.
+const casesOn = (model) => ({
+  text: async (url, question) => textOf(await streamed(ask(model(url), question))),
+  whole: async (url, question) => textOf(await generateText(ask(model(url), question))),
   schema: async (url, question) => {
-    const result = await generateText(ask(compatible(url), question, { output: Output.object({ schema: Report }) }));
+    const result = await generateText(ask(model(url), question, { output: Output.object({ schema: Report }) }));
     return { parsed: result.output, finish: result.finishReason };
   },
   schema_streamed: async (url, question) => {
-    const result = await streamed(ask(compatible(url), question, { output: Output.object({ schema: Report }) }));
+    const result = await streamed(ask(model(url), question, { output: Output.object({ schema: Report }) }));
     return { parsed: await result.output, finish: await result.finishReason };
   },
   reasoning: async (url, question) => {
-    const result = await streamed(ask(compatible(url), question));
+    const result = await streamed(ask(model(url), question));
     const { outputTokens, outputTokenDetails } = await result.usage;
     const counted = outputTokenDetails.reasoningTokens;
     return {
@@ -85,19 +82,33 @@ await run({
       counted: 0 < counted && counted < outputTokens,
     };
   },
-  tools: async (url, question) => called(await streamed(withTools(compatible(url), question))),
-  'tools.openai': async (url, question) => called(await streamed(withTools(openai(url), question))),
-  parallel: async (url, question) => called(await streamed(withTools(compatible(url), question))),
-  required: async (url, question) => called(await generateText(withTools(compatible(url), question, required))),
-  required_streamed: async (url, question) =>
-    called(await streamed(withTools(compatible(url), question, required))),
-  named: async (url, question) => called(await generateText(withTools(compatible(url), question, named))),
-  named_streamed: async (url, question) => called(await streamed(withTools(compatible(url), question, named))),
+  tools: async (url, question) => called(await streamed(withTools(model(url), question))),
+  parallel: async (url, question) => called(await streamed(withTools(model(url), question))),
+  required: async (url, question) => called(await generateText(withTools(model(url), question, required))),
+  required_streamed: async (url, question) => called(await streamed(withTools(model(url), question, required))),
+  named: async (url, question) => called(await generateText(withTools(model(url), question, named))),
   loop: async (url, question) =>
-    called(await streamed(withTools(compatible(url), question, { stopWhen: isStepCount(5) }))),
+    called(await streamed(withTools(model(url), question, { stopWhen: isStepCount(5) }))),
   schema_or_tools: async (url, question) => {
     const output = Output.object({ schema: Report });
-    const result = await generateText(withTools(compatible(url), question, { output, stopWhen: isStepCount(9) }));
+    const result = await generateText(withTools(model(url), question, { output, stopWhen: isStepCount(9) }));
     return { ...(await called(result)), text: undefined, parsed: result.output };
   },
+});
+
+const logprobsOn = (model) => async (url, question) => {
+  const result = await streamed(ask(model(url), question, { providerOptions: { openai: { store: false, logprobs: 2 } } }));
+  const logprobs = (await result.providerMetadata).openai.logprobs.flat();
+  return {
+    text: await result.text,
+    tokens: logprobs.map((t) => t.token),
+    logprobs: logprobs.map((t) => t.logprob),
+    tops: logprobs.map((t) => t.top_logprobs.map((top) => [top.token, top.logprob])),
+  };
+};
+
+await run({
+  ...casesOn(compatible),
+  ...variants('openai', { ...casesOn(chat), logprobs: logprobsOn(chat) }),
+  ...variants('responses', { ...casesOn(responses), logprobs: logprobsOn(responses) }),
 });

@@ -1,4 +1,4 @@
-"""Asks with OpenAI's agents SDK (openai-agents), on the chat completions API."""
+"""Asks with OpenAI's agents SDK (openai-agents), on the Responses API, its default, and on the chat completions API."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ from agents import (
     FunctionTool,
     ModelSettings,
     OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
     Runner,
     set_tracing_disabled,
 )
@@ -17,11 +18,14 @@ from openai import AsyncOpenAI
 set_tracing_disabled(True)
 
 
+api = OpenAIChatCompletionsModel  # which API the cases use
+
+
 def agent(url, settings={}, **more):
     client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=60)
     return Agent(
         name="test",
-        model=OpenAIChatCompletionsModel(MODEL, client),
+        model=api(MODEL, openai_client=client),
         model_settings=ModelSettings(temperature=0, max_tokens=400, include_usage=True, **settings),
         **more,
     )
@@ -91,7 +95,7 @@ async def reasoning(url, question):
     return {
         "text": result.final_output,
         "deltas": deltas,
-        "reasoning": "".join(part.text for thought in thoughts for part in thought.summary),
+        "reasoning": "".join(part.text for thought in thoughts for part in thought.content or thought.summary),
         "tokens": usage.output_tokens,
         "counted": 0 < usage.output_tokens_details.reasoning_tokens < usage.output_tokens,
     }
@@ -119,17 +123,30 @@ async def schema_or_tools(url, question):
     return called(result) | {"text": None, "parsed": result.final_output.model_dump()}
 
 
-run(
-    {
-        "text": text,
-        "whole": whole,
-        "schema": schema,
-        "schema_streamed": schema_streamed,
-        "reasoning": reasoning,
-        "required": required,
-        "named": named,
-        "loop": loop,
-        "schema_or_tools": schema_or_tools,
-    },
-    asyncio.new_event_loop(),
-)
+cases = {
+    "text": text,
+    "whole": whole,
+    "schema": schema,
+    "schema_streamed": schema_streamed,
+    "reasoning": reasoning,
+    "required": required,
+    "named": named,
+    "loop": loop,
+    "schema_or_tools": schema_or_tools,
+}
+
+
+def on_responses(case):
+    async def run_case(url, question):
+        global api
+        api = OpenAIResponsesModel
+        try:
+            return await case(url, question)
+        finally:
+            api = OpenAIChatCompletionsModel
+
+    return run_case
+
+
+responses = {name + ".responses": on_responses(case) for name, case in cases.items()}
+run(cases | responses, asyncio.new_event_loop())

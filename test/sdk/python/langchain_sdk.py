@@ -6,8 +6,11 @@ from langchain_core.tools import StructuredTool
 from langchain_openai import ChatOpenAI
 
 
+responses = False  # which API the cases use
+
+
 def model(url, **more):
-    params = dict(temperature=0, max_completion_tokens=400, stream_usage=True, use_responses_api=False) | more
+    params = dict(temperature=0, max_completion_tokens=400, stream_usage=True, use_responses_api=responses) | more
     return ChatOpenAI(model=MODEL, base_url=url, api_key="none", max_retries=0, timeout=60, **params)
 
 
@@ -18,10 +21,15 @@ def joined(chunks):
     return message
 
 
+def end_of(message):
+    key = "status" if responses else "finish"
+    return {key: message.response_metadata["status" if responses else "finish_reason"]}
+
+
 def text_of(message):
     return {
         "text": message.text,
-        "finish": message.response_metadata["finish_reason"],
+        **end_of(message),
         "tokens": message.usage_metadata["output_tokens"],
         "role": {"ai": "assistant", "AIMessageChunk": "assistant"}[message.type],
     }
@@ -69,6 +77,16 @@ def schema_streamed(url, question):
     return {"parsed": last.model_dump()}
 
 
+def reasoning(url, question):
+    message = joined(model(url, reasoning={"summary": "auto"}).stream(question))  # it shows nothing else
+    counted = message.usage_metadata["output_token_details"]["reasoning"]
+    thoughts = [block["reasoning"] for block in message.content_blocks if block["type"] == "reasoning"]
+    return text_of(message) | {
+        "reasoning": "".join(thoughts),
+        "counted": 0 < counted < message.usage_metadata["output_tokens"],
+    }
+
+
 def bound(url, **more):
     tools = [
         StructuredTool(name=name, description=name, args_schema=schema, func=lambda name=name, **args: result_of(name, args))
@@ -80,7 +98,7 @@ def bound(url, **more):
 def called(message):
     assert not message.invalid_tool_calls, message.invalid_tool_calls
     calls = [(c["id"], c["name"], c["args"]) for c in message.tool_calls]
-    return calls_of(calls, text=message.text, finish=message.response_metadata["finish_reason"])
+    return calls_of(calls, text=message.text, **end_of(message))
 
 
 def tools(url, question):
@@ -99,10 +117,6 @@ def named(url, question):
     return called(bound(url, tool_choice="get_time", parallel_tool_calls=False)[0].invoke(question))
 
 
-def named_streamed(url, question):
-    return called(joined(bound(url, tool_choice="get_time", parallel_tool_calls=False)[0].stream(question)))
-
-
 def loop(url, question):
     llm, tools = bound(url)
     messages = [HumanMessage(question)]
@@ -112,20 +126,33 @@ def loop(url, question):
     return called(first) | text_of(joined(llm.stream(messages))) | {"requests": 2}
 
 
-run(
-    {
-        "text": text,
-        "whole": whole,
-        "choices": choices,
-        "logprobs": logprobs,
-        "schema": schema,
-        "schema_streamed": schema_streamed,
-        "tools": tools,
-        "parallel": tools,
-        "required": required,
-        "required_streamed": required_streamed,
-        "named": named,
-        "named_streamed": named_streamed,
-        "loop": loop,
-    }
-)
+cases = {
+    "text": text,
+    "whole": whole,
+    "choices": choices,
+    "logprobs": logprobs,
+    "schema": schema,
+    "schema_streamed": schema_streamed,
+    "reasoning": reasoning,
+    "tools": tools,
+    "parallel": tools,
+    "required": required,
+    "required_streamed": required_streamed,
+    "named": named,
+    "loop": loop,
+}
+
+
+def on_responses(case):
+    def run_case(url, question):
+        global responses
+        responses = True
+        try:
+            return case(url, question)
+        finally:
+            responses = False
+
+    return run_case
+
+
+run(cases | {name + ".responses": on_responses(case) for name, case in cases.items()})

@@ -3,11 +3,8 @@
 import json
 
 from common import TOOLS, Report, ask, calls_of, result_of, run
-from openai import OpenAI, pydantic_function_tool
-
-
-def client(url):
-    return OpenAI(base_url=url, api_key="none", max_retries=0, timeout=60)
+from openai import pydantic_function_tool
+from openai_responses import client, responses
 
 
 def streamed(url, params):
@@ -108,10 +105,6 @@ def named(url, question):
     )
 
 
-def named_streamed(url, question):
-    return called(streamed(url, with_tools(question, tool_choice=NAMED, parallel_tool_calls=False)))
-
-
 def loop(url, question):
     params = with_tools(question)
     first = streamed(url, params)
@@ -141,7 +134,7 @@ run(
         "required": required,
         "required_streamed": required_streamed,
         "named": named,
-        "named_streamed": named_streamed,
         "loop": loop,
     }
+    | {name + ".responses": case for name, case in responses.items()}
 )
