@@ -25,6 +25,10 @@ type Shape struct {
 	// template refuses others.
 	ShortCallIDs bool
 
+	// SystemForDeveloper: a developer's message must be given as the system's, because
+	// the template would refuse it, or not show it.
+	SystemForDeveloper bool
+
 	partRoles map[string]bool
 }
 
@@ -54,6 +58,7 @@ func shapeOf(m *Model) Shape {
 			(m.ToolTemplate == nil || takesParts(m, m.ToolTemplate, role))
 	}
 	shape.ObjectArguments = needsObjectArguments(m, shape.TypedContent)
+	shape.SystemForDeveloper = needsSystem(m, shape.TypedContent)
 	shape.Tools = showsTools(m, shape.TypedContent)
 	shape.ShortCallIDs = needsShortIDs(m, shape)
 	return shape
@@ -118,6 +123,18 @@ func showsTools(m *Model, typed bool) bool {
 		SpecialTokens:       m.SpecialTokens,
 	})
 	return err == nil && strings.Contains(text, name)
+}
+
+func needsSystem(m *Model, typed bool) bool {
+	content := contentText
+	if typed {
+		content = contentParts
+	}
+	shows := func(role string) bool {
+		text, err := render(m, m.Template, conversation(role, content))
+		return err == nil && strings.Contains(text, marker)
+	}
+	return !shows("developer") && shows("system")
 }
 
 func needsShortIDs(m *Model, shape Shape) bool {

@@ -202,3 +202,21 @@ func BenchmarkChat(b *testing.B) {
 		}
 	}
 }
+
+// TestDeveloper: who has no place in the template speaks as the system, wherever the
+// role stands in the message.
+func TestDeveloper(t *testing.T) {
+	const dropping = `{% for m in messages %}{% if m.role in ['system', 'user'] %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}`
+	for template, want := range map[string]string{
+		dropping: "<system>a\nb<user>u<system>c",
+		`{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`:                       "<developer>a\nb<user>u<developer>c",
+		`{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}`: "u",
+	} {
+		p, _ := newTestPreprocessor(t, map[string]string{"chat_template.jinja": template})
+		prepared := mustChat(t, p, `"messages":[{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"role":"developer"},
+			{"role":"user","content":"u"},{"role":"developer","content":"c"}]`)
+		if got := text(prepared, 0); got != want {
+			t.Errorf("%s: %q, want %q", template, got, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package preprocess
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"baton/model"
 	"baton/openai"
@@ -16,6 +17,7 @@ import (
 //
 //   - content as a list of text parts becomes one text, with line breaks
 //     between the parts, as in vLLM; or the other way round;
+//   - a developer's message becomes the system's;
 //   - the arguments of tool calls, which the API spells as text, become the
 //     object that they spell.
 func fitMessages(messages *value, shape model.Shape) (json.RawMessage, *openai.Error) {
@@ -37,14 +39,13 @@ func fitMessage(e *editor, message *value, shape model.Shape) *openai.Error {
 	}
 	// The last of several members with one name counts, for the template too.
 	var role string
-	var content, calls value
-	hasRole := false
+	var roleValue, content, calls value
 	for key, m := range message.members() {
 		var err *openai.Error
 		switch key {
 		case "role":
 			role, err = m.text()
-			hasRole = true
+			roleValue = *m
 		case "content":
 			content = *m
 		case "tool_calls":
@@ -54,14 +55,17 @@ func fitMessage(e *editor, message *value, shape model.Shape) *openai.Error {
 			return err
 		}
 	}
-	if !hasRole {
+	if roleValue.data == nil {
 		return openai.Missing(message.param() + ".role")
 	}
 	if role == "" {
 		return openai.InvalidRequest(message.param()+".role", "A message must have a role.")
 	}
 
-	var newContent, newCalls []byte
+	var newRole, newContent, newCalls []byte
+	if role == "developer" && shape.SystemForDeveloper {
+		role, newRole = "system", []byte(`"system"`)
+	}
 	if content.data != nil {
 		var err *openai.Error
 		if newContent, err = fitContent(&content, role, shape); err != nil {
@@ -71,13 +75,13 @@ func fitMessage(e *editor, message *value, shape model.Shape) *openai.Error {
 	if calls.data != nil && shape.ObjectArguments {
 		newCalls = fitToolCalls(&calls)
 	}
-	// The editor goes through the body from front to back.
-	if calls.start < content.start {
-		e.replace(&calls, newCalls)
-		e.replace(&content, newContent)
-	} else {
-		e.replace(&content, newContent)
-		e.replace(&calls, newCalls)
+	if newRole == nil && newContent == nil && newCalls == nil {
+		return nil
+	}
+	edits := []edit{{&roleValue, newRole}, {&content, newContent}, {&calls, newCalls}}
+	slices.SortFunc(edits, func(a, b edit) int { return a.of.start - b.of.start }) // the editor goes from front to back
+	for _, change := range edits {
+		e.replace(change.of, change.text)
 	}
 	return nil
 }
@@ -214,6 +218,12 @@ func spelledObject(text string) []byte {
 		return nil
 	}
 	return object
+}
+
+// An edit puts text in the place of a value, if it is not nil.
+type edit struct {
+	of   *value
+	text []byte
 }
 
 // An editor copies JSON and replaces values on the way, from front to back.
