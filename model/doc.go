@@ -7,6 +7,8 @@
 // take (content as a list of parts, tool arguments as text) is found out by trying
 // it once (shape.go).
 //
+// Models with the same tokenizer.json share one tokenizer (tokenizers.go).
+//
 // A [Set] says which model belongs to which public name, by the rules of the
 // flags --model-path and --served-model-name (names.go) and by what the workers
 // say of themselves.

@@ -10,17 +10,16 @@ import (
 	"strings"
 
 	"baton/chattemplate"
-	"baton/tokenizer"
 )
 
 // loadFolder reads a model folder as transformers writes it. tokenizer.json must
 // be there; every other file may be missing.
-func loadFolder(dir string) (*Model, error) {
+func loadFolder(dir string, shared *tokenizers) (*Model, error) {
 	files, err := readFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	tok, err := tokenizer.Parse(files.tokenizer)
+	tok, err := shared.parse(files.tokenizer)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, tokenizerFile), err)
 	}

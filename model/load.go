@@ -20,7 +20,7 @@ func Load(name, path string) (*Model, error) {
 	place, err := localFinder().place(path)
 	var m *Model
 	if err == nil {
-		m, err = load(place)
+		m, err = load(place, new(tokenizers))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", name, err)
@@ -28,10 +28,11 @@ func Load(name, path string) (*Model, error) {
 	return m.named(name, &Options{}), nil
 }
 
-// load reads the folder or file at place. The model has no public name yet.
-func load(place string) (m *Model, err error) {
+// load reads the folder or file at place. The model has no public name yet, and its
+// tokenizer may be that of another with the same file.
+func load(place string, shared *tokenizers) (m *Model, err error) {
 	if isFolder(place) {
-		m, err = loadFolder(place)
+		m, err = loadFolder(place, shared)
 	} else {
 		m, err = loadGGUF(place)
 	}

@@ -22,6 +22,7 @@ var ErrOtherTokenizer = errors.New("another tokenizer")
 type Set struct {
 	options Options
 	find    finder
+	shared  tokenizers
 
 	mu     sync.Mutex // guards all below; never held while a file is read
 	models map[string]*Model
@@ -289,7 +290,7 @@ func (s *Set) loadPlace(place string) (*Model, error) {
 		}
 		close(l.done)
 	}()
-	l.model, l.err = load(place)
+	l.model, l.err = load(place, &s.shared)
 	return l.model, l.err
 }
 
