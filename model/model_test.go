@@ -17,7 +17,7 @@ import (
 // The folder of the simulated worker's model: byte-level BPE, 2,335 ids.
 const (
 	simFolder = "../engine/sim/model"
-	simSize   = 2335
+	simSize   = 2337
 	simEnd    = 2334 // <|im_end|>
 	simText   = 2332 // <|endoftext|>
 )

@@ -79,7 +79,7 @@ func TestForcedCalls(t *testing.T) {
 
 // A client's schema beside tools leaves room for calls.
 func TestSchemaBesideTools(t *testing.T) {
-	p, _ := newTestPreprocessor(t, map[string]string{"chat_template.jinja": toolTemplate})
+	p, _ := newTestPreprocessor(t, map[string]string{"tokenizer.json": unmarked(t), "chat_template.jinja": toolTemplate})
 	tools := `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}}}]`
 	calls := `{"type":"array","minItems":1,"items":{"anyOf":[{"type":"object","properties":{"name":{"enum":["f"]},"parameters":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}},"required":["name","parameters"],"additionalProperties":false}]}}`
 	for own, want := range map[string]string{

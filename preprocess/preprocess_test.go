@@ -22,7 +22,7 @@ import (
 // context of 8,192 tokens, <|im_start|>role\n…<|im_end|>\n as template.
 const (
 	simFolder  = "../engine/sim/model"
-	simSize    = 2335
+	simSize    = 2337
 	simContext = 8192
 )
 

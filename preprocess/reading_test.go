@@ -18,7 +18,7 @@ const toolTemplate = `{% if tools %}{{ tools | tojson }}<tool_call>{% endif %}{%
 
 // TestReading: how an answer is read follows from the template and the request.
 func TestReading(t *testing.T) {
-	p, _ := newTestPreprocessor(t, map[string]string{"chat_template.jinja": toolTemplate})
+	p, _ := newTestPreprocessor(t, map[string]string{"tokenizer.json": unmarked(t), "chat_template.jinja": toolTemplate})
 	hermes, thinks := parser.ToolByName("hermes"), parser.ReasoningByName("qwen3")
 	const tools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`
 	for _, test := range []struct {
@@ -96,12 +96,9 @@ func TestTemplateWithoutTools(t *testing.T) {
 
 // TestThought: where tokens mark the reasoning, a constraint waits for its end.
 func TestThought(t *testing.T) {
-	vocabulary, err := os.ReadFile(filepath.Join(simFolder, "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	unmarked := unmarked(t)
 	with := func(first, second string) string {
-		return strings.NewReplacer("<|endoftext|>", first, "<|im_start|>", second).Replace(string(vocabulary))
+		return strings.NewReplacer("<|endoftext|>", first, "<|im_start|>", second).Replace(unmarked)
 	}
 	const (
 		first, second = 2332, 2333
@@ -124,8 +121,8 @@ func TestThought(t *testing.T) {
 		{"before a call", with("<think>", "</think>"), opened + `.`, tools + `,"tool_choice":"required"`, &engine.Thought{Opens: []int32{first}, Ends: []int32{second}}, thinks, false},
 		{"before no JSON", with("<think>", "</think>"), opened + `.`, `"guided_regex":"a+"`, &engine.Thought{Opens: []int32{first}, Ends: []int32{second}}, thinks, false},
 		{"the answer has begun", with("<think>", "</think>"), opened + `.`, schema + `,"continue_final_message":true,"messages":[{"role":"assistant","content":"Yes"}]`, nil, thinks, true},
-		{"no token marks it", string(vocabulary), opened + `.`, schema, nil, thinks, true},
-		{"no token marks it, and no JSON follows", string(vocabulary), opened + `.`, `"guided_regex":"a+"`, nil, nil, false},
+		{"no token marks it", unmarked, opened + `.`, schema, nil, thinks, true},
+		{"no token marks it, and no JSON follows", unmarked, opened + `.`, `"guided_regex":"a+"`, nil, nil, false},
 		{"messages", with("<|channel|>", "<|message|>"), `{{ messages[0].content }}<|start|>assistant{% if false %}<|channel|>{% endif %}`, schema,
 			&engine.Thought{Ends: []int32{first, finalID(t), second}}, harmony, false},
 		{"messages, and a call that is required", with("<|channel|>", "<|message|>"), `{{ messages[0].content }}{{ tools }}<|start|>assistant{% if false %}<|channel|>{% endif %}`,
@@ -141,6 +138,17 @@ func TestThought(t *testing.T) {
 			t.Errorf("%s: %+v, read as %+v", test.name, thought, got)
 		}
 	}
+}
+
+// unmarked is the vocabulary of the simulated workers without the tokens that mark a
+// thought.
+func unmarked(t *testing.T) string {
+	t.Helper()
+	vocabulary, err := os.ReadFile(filepath.Join(simFolder, "tokenizer.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("<think>", "<a>", "</think>", "<b>").Replace(string(vocabulary))
 }
 
 // finalID is the word "final" in the vocabulary of the simulated workers.

@@ -40,10 +40,11 @@ func TestTokenizerTakesEachWordAsOneToken(t *testing.T) {
 			t.Errorf("%q encodes to %d tokens, %q", word, len(ids), tok.Decode(ids, false))
 		}
 	}
-	for i, special := range toymodel.Specials {
-		id, ok := tok.ID(special)
-		if want := int32(sim.ModelVocabSize() - len(toymodel.Specials) + i); !ok || id != want || !tok.IsSpecial(id) {
-			t.Errorf("%s is id %d, want %d, special", special, id, want)
+	first := sim.ModelVocabSize() - len(toymodel.Specials) - len(toymodel.Marks)
+	for i, added := range slices.Concat(toymodel.Specials, toymodel.Marks) {
+		id, ok := tok.ID(added)
+		if special := i < len(toymodel.Specials); !ok || int(id) != first+i || tok.IsSpecial(id) != special {
+			t.Errorf("%s is id %d, want %d, special: %v", added, id, first+i, special)
 		}
 	}
 }

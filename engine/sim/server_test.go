@@ -230,7 +230,7 @@ func TestOldErrorFrame(t *testing.T) {
 func TestStatusFaults(t *testing.T) {
 	for _, kind := range bothKinds {
 		for _, status := range []int{400, 401, 403, 404, 429, 500, 503} {
-			_, url := onLoopback(t, Config{Kind: kind, Faults: []Fault{{Kind: FaultStatus, Status: status, RetryAfter: 9, Times: 1}}})
+			_, url := onLoopback(t, Config{Kind: kind, Style: StyleWhole, Faults: []Fault{{Kind: FaultStatus, Status: status, RetryAfter: 9, Times: 1}}})
 			resp, err := generate(t.Context(), http.DefaultClient, kind, url, prompt, 3)
 			if err != nil {
 				t.Fatal(err)

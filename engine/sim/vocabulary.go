@@ -89,6 +89,7 @@ func parseVocabulary(data []byte) (*vocabulary, error) {
 		Added []struct {
 			ID      engine.TokenID `json:"id"`
 			Content string         `json:"content"`
+			Special bool           `json:"special"`
 		} `json:"added_tokens"`
 		Model struct {
 			Vocab  map[string]engine.TokenID `json:"vocab"`
@@ -116,7 +117,7 @@ func parseVocabulary(data []byte) (*vocabulary, error) {
 		if err := put(a.ID, a.Content); err != nil {
 			return nil, err
 		}
-		v.special[a.ID] = true
+		v.special[a.ID] = a.Special
 		file.Model.Vocab[a.Content] = a.ID
 	}
 	v.tokenizer = toymodel.NewTokenizer(file.Model.Merges, file.Model.Vocab)

@@ -95,7 +95,7 @@ func Files() (map[string][]byte, error) {
 		add(m[0] + m[1])
 	}
 	first := len(vocabulary) // the id of the first special token
-	size := first + len(Specials)
+	size := first + len(Specials) + len(Marks)
 	endOfText, end := first, first+2
 
 	files := map[string]any{
@@ -152,20 +152,32 @@ func byteLevel(trim bool) object {
 
 func addedTokens(first int) []object {
 	var all []object
-	for i, s := range Specials {
-		all = append(all, append(object{{"id", first + i}}, flags(s)...))
+	for i, f := range added() {
+		all = append(all, append(object{{"id", first + i}}, f...))
 	}
 	return all
 }
 
 func addedTokensDecoder(first int) object {
 	var all object
-	for i, s := range Specials {
-		all = append(all, field{strconv.Itoa(first + i), flags(s)})
+	for i, f := range added() {
+		all = append(all, field{strconv.Itoa(first + i), f})
 	}
 	return all
 }
 
-func flags(special string) object {
-	return object{{"content", special}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", true}}
+// added describes the added tokens, in the order of their ids.
+func added() []object {
+	var all []object
+	for _, s := range Specials {
+		all = append(all, flags(s, true))
+	}
+	for _, s := range Marks {
+		all = append(all, flags(s, false))
+	}
+	return all
+}
+
+func flags(content string, special bool) object {
+	return object{{"content", content}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", special}}
 }

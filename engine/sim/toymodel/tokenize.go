@@ -1,6 +1,7 @@
 package toymodel
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -23,16 +24,18 @@ func NewTokenizer(merges [][2]string, ids map[string]int32) *Tokenizer {
 }
 
 // Encode returns the ids of text. With special set, the text of a special token
-// becomes that token.
+// becomes that token, as that of a mark always does.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	var ids []int32
 	for text != "" {
 		at, token := len(text), ""
+		added := Marks
 		if special {
-			for _, s := range Specials {
-				if i := strings.Index(text, s); i >= 0 && i < at {
-					at, token = i, s
-				}
+			added = slices.Concat(Specials, Marks)
+		}
+		for _, s := range added {
+			if i := strings.Index(text, s); i >= 0 && i < at {
+				at, token = i, s
 			}
 		}
 		for _, word := range split(text[:at]) {

@@ -53,8 +53,12 @@ var pieces = []string{
 	"\x98\x82", "\x8e\x89", // how two of them go on
 }
 
-// Specials are the added tokens, in the order of their ids.
+// Specials are the special tokens, in the order of their ids.
 var Specials = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
+
+// Marks are added tokens, too, behind Specials, which are not special: their text is
+// shown, as Qwen 3 has it.
+var Marks = []string{"<think>", "</think>"}
 
 func fields(s string) []string { return strings.Fields(s) }
 
