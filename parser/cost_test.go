@@ -59,6 +59,14 @@ func BenchmarkPlainText(b *testing.B) {
 	}
 }
 
+func BenchmarkNew(b *testing.B) {
+	opt := everyFormat()["hermes"]
+	b.ReportAllocs()
+	for b.Loop() {
+		New(opt)
+	}
+}
+
 func BenchmarkArguments(b *testing.B) {
 	for _, name := range []string{"hermes", "qwen3_coder", "pythonic", "openai"} {
 		head := map[string]string{

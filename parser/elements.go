@@ -221,12 +221,7 @@ func (e *elements) readKey(p *Parser, c byte) verdict {
 	p.argue(append(p.scratch, ": "...))
 	e.some = true
 	e.param = e.types[key]
-	switch unquote([]byte(attributes)) {
-	case "true":
-		e.param = parameter{kind: "string"}
-	case "false":
-		e.param = parameter{kind: "json"}
-	}
+	e.param = e.param.said(unquote([]byte(attributes)))
 	if e.spec.valueStart != "" {
 		e.state = wantParameterValue
 		return more
@@ -313,7 +308,7 @@ func (e *elements) add(p *Parser, c byte) {
 	e.value = append(e.value, c)
 	// A string that may be null is known to be none when it is longer than the
 	// word; a value that is beyond all measure is a string.
-	if e.param.isString() || e.param.kind == "string" && len(e.value) > 4 || len(e.value) > MaxHeld {
+	if e.param.isString() || e.param.kind == "string" && !e.param.quoted && len(e.value) > 4 || len(e.value) > MaxHeld {
 		e.flow(p)
 	}
 }

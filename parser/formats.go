@@ -36,6 +36,7 @@ var toolFormats = []*Format{
 		triggers: []trigger{
 			{marker: "<｜DSML｜function_calls>", opens: dsmlSpec("</｜DSML｜function_calls>").outer},
 			{marker: "<｜DSML｜tool_calls>", opens: dsmlSpec("</｜DSML｜tool_calls>").outer},
+			{marker: "<｜DSML｜invoke name=", opens: dsmlSpec("</｜DSML｜tool_calls>").inner},
 		},
 	},
 	{
@@ -68,8 +69,8 @@ var toolFormats = []*Format{
 	{
 		// zai-org/GLM-4.5: <tool_call>NAME, then lines of <arg_key>KEY</arg_key> and <arg_value>VALUE</arg_value>
 		Name:     "glm45",
-		Aliases:  []string{"glm47"},
-		Families: "GLM 4.5, 4.6, 4.7, 5",
+		Aliases:  []string{"glm47", "ling3", "poolside_v1"},
+		Families: "GLM 4.5, 4.6, 4.7, 5, Ling 3, Laguna",
 		Markers:  []string{"<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"},
 		taught:   []string{"<tool_call>", "<arg_key>", "<arg_value>"},
 		triggers: []trigger{{marker: "<tool_call>", opens: glmSpec.outer}},

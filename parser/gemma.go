@@ -57,7 +57,8 @@ func (g *gemma) readName(p *Parser, c byte) verdict {
 		}
 		return more
 	}
-	name, isCall := strings.CutPrefix(strings.TrimSpace(string(g.name)), "call:")
+	// Gemma 4 is seen to forget the word call, not the colon.
+	name, isCall := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(string(g.name)), "call"), ":")
 	if !isCall || !p.begin(name, "", false) {
 		return fail
 	}

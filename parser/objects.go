@@ -161,7 +161,11 @@ func (o *objects) value(p *Parser, c byte) verdict {
 			return fail
 		}
 		o.state = inName
-	case "function":
+	case "function": // an object with the name in it, or the name
+		if c == '"' && o.name == "" {
+			o.state = inName
+			return more
+		}
 		if c != '{' || o.inner {
 			return fail
 		}

@@ -342,7 +342,7 @@ func (p *Parser) kind() Kind {
 // say gives out text, of which the white space at the beginning is held back
 // until something follows.
 func (p *Parser) say(text []byte) {
-	if p.blank && len(text) > 0 {
+	if p.blank {
 		i := 0
 		for i < len(text) && space(text[i]) {
 			i++
@@ -356,13 +356,8 @@ func (p *Parser) say(text []byte) {
 		p.give(p.kind(), 0, p.gap)
 		p.gap = p.gap[:0]
 	}
-	if len(text) == 0 {
-		return
-	}
 	p.give(p.kind(), 0, text)
-	if !p.thinking {
-		p.spoken = true
-	}
+	p.spoken = p.spoken || !p.thinking
 }
 
 // give adds to the text that is to be given out.

@@ -11,10 +11,11 @@ import (
 type parameter struct {
 	kind     string // string, integer, number, boolean, object, array; "" if it does not say
 	nullable bool
+	quoted   bool // a string that may stand in quotes
 }
 
 // isString reports whether every value is a string, so that it can flow.
-func (t parameter) isString() bool { return t.kind == "string" && !t.nullable }
+func (t parameter) isString() bool { return t.kind == "string" && !t.nullable && !t.quoted }
 
 // parametersOf reads a schema. What cannot be read says nothing.
 func parametersOf(schema json.RawMessage) map[string]parameter {
@@ -86,6 +87,21 @@ func (t *parameter) add(name string) {
 	t.kind = name
 }
 
+// said adds what a model says of its value: that it is a string ("true"), or JSON
+// ("false"). The schema knows better, as in vLLM; but a string may then be written as
+// JSON, too.
+func (t parameter) said(isString string) parameter {
+	switch {
+	case isString == "true" && t.kind == "":
+		t.kind = "string"
+	case isString == "false" && t.kind == "":
+		t.kind = "json"
+	case isString == "false" && t.kind == "string":
+		t.quoted = true
+	}
+	return t
+}
+
 // appendCut appends a value that was cut off before its end: as the beginning of a
 // string, or as it is.
 func (t parameter) appendCut(dst, text []byte) []byte {
@@ -107,6 +123,9 @@ func (t parameter) appendValue(dst, text []byte, loose bool) []byte {
 	}
 	switch t.kind {
 	case "string":
+		if t.quoted && word != "" && word[0] == '"' && json.Valid([]byte(word)) {
+			return append(dst, word...)
+		}
 		return appendQuoted(dst, text)
 	case "integer":
 		if number, ok := jsonNumber(word); ok && !strings.ContainsAny(number, ".eE") {
