@@ -25,8 +25,8 @@ const (
 	// http.Server does not say.
 	defaultIdleTimeout = 2 * time.Minute
 
-	// maxStrayLineEnds are passed over between a request's body and the next request:
-	// some clients send a line end that no length counts, RFC 9112 section 2.2.
+	// maxStrayLineEnds are passed over behind a POST: some clients send line ends that
+	// no length counts, RFC 9112 section 2.2. It is as net/http has it.
 	maxStrayLineEnds = 4
 )
 
@@ -88,15 +88,19 @@ func (s *Server) serveConn(nc net.Conn) {
 	if timeout := s.http.ReadHeaderTimeout; timeout > 0 {
 		_ = c.SetReadDeadline(time.Now().Add(timeout)) // of a closed one it fails, as Read will
 	}
-	begun, err := c.await(nil)
+	begun, err := c.await(nil, 0)
 	for goesOn := true; goesOn && err == nil; goesOn = <-c.over {
 		r, unread := c.receive(begun)
 		if r == nil {
 			c.handOver(unread)
 			return
 		}
+		strays := 0
+		if r.Method == http.MethodPost {
+			strays = maxStrayLineEnds
+		}
 		d := c.answer(r)
-		if begun, err = c.await(unread); err != nil {
+		if begun, err = c.await(unread, strays); err != nil {
 			d.lost(err)
 		}
 	}
@@ -115,18 +119,20 @@ func (c *conn) answer(r *http.Request) *direct {
 }
 
 // await returns the beginning of the next request, which may be in what was read
-// behind the one before.
-func (c *conn) await(unread []byte) (begun []byte, err error) {
-	begun = bytes.TrimLeft(unread, "\r\n")
-	for strays := 0; len(begun) == 0; strays++ {
-		if _, err := io.ReadFull(c, c.first[:]); err != nil {
-			return nil, err
-		}
-		if isStray := c.first[0] == '\r' || c.first[0] == '\n'; !isStray || strays == maxStrayLineEnds {
+// behind the one before. It passes over so many line ends before it.
+func (c *conn) await(unread []byte, strays int) (begun []byte, err error) {
+	for begun = unread; ; strays-- {
+		if len(begun) == 0 {
+			if _, err := io.ReadFull(c, c.first[:]); err != nil {
+				return nil, err
+			}
 			begun = c.first[:]
 		}
+		if isLineEnd := begun[0] == '\r' || begun[0] == '\n'; !isLineEnd || strays <= 0 {
+			return begun, nil
+		}
+		begun = begun[1:]
 	}
-	return begun, nil
 }
 
 // headBuffers are lent to requests that are read.

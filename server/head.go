@@ -31,7 +31,7 @@ func plainRequest(head string) *http.Request {
 	}
 	header := plainHeader(rest)
 	host, length := header["Host"], header["Content-Length"]
-	if len(host) != 1 || !isPlainHost(host[0]) || (len(length) == 1) != (method == http.MethodPost) {
+	if len(host) != 1 || !isPlainHost(host[0]) || len(length) > 1 || (len(length) == 1) != (method == http.MethodPost) {
 		return nil
 	}
 	delete(header, "Host")

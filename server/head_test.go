@@ -31,6 +31,7 @@ func TestPlainRequest(t *testing.T) {
 		{"HTTP/2", "PRI * HTTP/2.0\r\n\r\n", false},
 		{"another method", "DELETE /v1/models HTTP/1.1\r\nHost: x\r\n\r\n", false},
 		{"a question with a body", strings.Replace(plainHead, "POST", "GET", 1), false},
+		{"a question with two lengths", strings.Replace(with("content-length: 27"), "POST", "GET", 1), false},
 		{"no length", "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n\r\n", false},
 		{"a query", "GET /v1/models?x=y HTTP/1.1\r\nHost: x\r\n\r\n", false},
 		{"an escape", "GET /v1/models/a%2Fb HTTP/1.1\r\nHost: x\r\n\r\n", false},
@@ -72,6 +73,7 @@ func FuzzPlainRequest(f *testing.F) {
 	f.Add(plainHead)
 	f.Add("GET /v1/models HTTP/1.1\r\nHost: [::1]:8000\r\nConnection: close\r\n\r\n")
 	f.Add("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nX: \t\r\n\r\n")
+	f.Add("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 13\r\n\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		size := headSize([]byte(text))
 		if size == 0 {
@@ -84,6 +86,10 @@ func FuzzPlainRequest(f *testing.F) {
 		want, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(text[:size]), bytes.NewReader(make([]byte, got.ContentLength)))))
 		if err != nil {
 			t.Fatalf("%q: %v", text[:size], err)
+		}
+		if got.Header["Pragma"] != nil {
+			delete(want.Header, "Cache-Control") // net/http adds one, and nobody here looks
+			delete(got.Header, "Cache-Control")
 		}
 		maps.DeleteFunc(want.Header, func(name string, _ []string) bool { return name == "Connection" })
 		maps.DeleteFunc(got.Header, func(name string, _ []string) bool { return name == "Connection" })
