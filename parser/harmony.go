@@ -17,6 +17,8 @@ type harmony struct {
 	begun  bool   // a message was read
 	call   bool   // the body is a call's arguments
 	some   bool   // which are not empty
+	json   jsonText
+	whole  bool // the arguments are complete
 	tools  bool
 	said   [2]bool // of Content and Reasoning, whether there was any
 	join   bool    // the message goes on with what one before it said
@@ -106,9 +108,13 @@ func (h *harmony) finish(p *Parser) {
 	} else if h.state != inHeader && len(h.body) > 0 {
 		h.pass(p, h.body)
 	}
+	if h.call && h.whole {
+		p.close() // the token that says so is an end of the answer, which need not have a text
+	}
 	p.after = false
 	if h.inner != nil {
 		h.inner.Finish(h.relay)
+		p.cut = h.inner.cut
 	}
 }
 
@@ -161,6 +167,7 @@ func (h *harmony) openBody(p *Parser) {
 	}
 	h.header, h.body, h.marked = h.header[:0], h.body[:0], false
 	h.state, h.begun, h.some = inBody, true, false
+	h.json, h.whole = jsonText{}, false
 	name, isFunction := strings.CutPrefix(recipient, "functions.")
 	_, known := p.known[name]
 	p.rest()
@@ -219,6 +226,11 @@ func (h *harmony) pass(p *Parser, text []byte) {
 	switch {
 	case h.call:
 		h.some = h.some || !space(text[0])
+		for _, c := range text {
+			if closed, _ := h.json.scan(c); closed {
+				h.whole = true
+			}
+		}
 		p.argue(text)
 	case h.inner != nil && !p.thinking:
 		h.inner.Feed(text, h.relay)

@@ -117,6 +117,7 @@ type Parser struct {
 	after  bool   // held is what follows a call: its end, not the beginning of another
 	open   bool   // a call is open, its arguments flow
 	calls  int
+	cut    bool   // the answer ended inside a call's arguments
 	unread []byte // what is read before all that is fed, its last byte first
 	credit int    // how many bytes may still be read again
 
@@ -159,6 +160,14 @@ func (p *Parser) Calls() int {
 	return p.calls
 }
 
+// Cut reports, behind Finish, whether the answer ended inside the arguments of a call
+// that was given out, so that they are no whole JSON.
+func (p *Parser) Cut() bool { return p.cut }
+
+// Answering reports whether content or a call was given out. Reasoning does not follow
+// that in formats in which two markers are all that tells it apart.
+func (p *Parser) Answering() bool { return p.spoken || p.calls > 0 }
+
 // Thinking reports whether what is fed next belongs to the reasoning, as far as is known.
 func (p *Parser) Thinking() bool { return p.thinking }
 
@@ -175,6 +184,7 @@ func (p *Parser) Finish(emit func(Event)) {
 	p.start(emit)
 	for p.machine != nil {
 		p.machine.finish(p)
+		p.cut = p.cut || p.open && (p.opt.Parallel || p.calls == 1)
 		if p.after {
 			p.held = p.held[:0] // a call's end, cut off
 		}

@@ -37,7 +37,8 @@ func newReading(p *preprocess.Prepared, requestID string, index int) *reading {
 }
 
 // read gives out what is certain of d's text. An answer that ended by itself after
-// calls ends with the finish reason tool_calls, which it gives to d.
+// calls ends with the finish reason tool_calls, which it gives to d: it promises that
+// their arguments are whole, so it is not said where a stop string cut them.
 func (r *reading) read(d *backend.Delta, give func(parser.Event)) {
 	r.give = give
 	before := r.parser.Thinking()
@@ -47,7 +48,7 @@ func (r *reading) read(d *backend.Delta, give func(parser.Event)) {
 		return
 	}
 	r.parser.Finish(r.take)
-	if d.FinishReason == engine.FinishStop && r.parser.Calls() > 0 {
+	if d.FinishReason == engine.FinishStop && r.parser.Calls() > 0 && !r.parser.Cut() {
 		d.FinishReason = finishToolCalls
 	}
 }
@@ -64,7 +65,8 @@ func (r *reading) pass(e parser.Event) {
 }
 
 // count counts the tokens of the reasoning, the markers included. Where tokens mark
-// it they are counted one by one, else by the step that brought them.
+// it they are counted one by one, else by the step that brought them. Once the answer
+// proper has begun a marker is text, and a call ends the reasoning without one.
 func (r *reading) count(ids []engine.TokenID, before bool) {
 	if len(r.how.Closes) == 0 {
 		if before || r.parser.Thinking() {
@@ -74,13 +76,14 @@ func (r *reading) count(ids []engine.TokenID, before bool) {
 	}
 	for _, id := range ids {
 		if !r.thinking {
-			r.thinking = slices.Contains(r.how.Opens, id)
+			r.thinking = slices.Contains(r.how.Opens, id) && !r.parser.Answering()
 		}
 		if r.thinking {
 			r.reasoningTokens++
 			r.thinking = !slices.Contains(r.how.Closes, id)
 		}
 	}
+	r.thinking = r.thinking && !r.parser.Answering()
 }
 
 // finishToolCalls is the API's reason of an answer that ends with calls; engines know

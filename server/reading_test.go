@@ -278,3 +278,73 @@ func TestReadingDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations for a chunk", n)
 	}
 }
+
+// TestStopInACall: tool_calls promises whole arguments.
+func TestStopInACall(t *testing.T) {
+	for _, test := range []struct{ text, finish string }{
+		{"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"b", "stop"},
+		{"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"b\"}}", "tool_calls"},
+		{"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"b\"}}\n</tool_call>\n<tool_call>\n{\"name\"", "tool_calls"},
+		{"<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n<tool_call>\n{\"name\": \"g\", \"arguments\": {", "stop"},
+	} {
+		ts := newRig(says(test.text)).serve(t)
+		_, raw := post(t, ts, chatPath, `{"model":"m","stream":true,"tools":"hermes"}`)
+		if got := joinStrict(t, readStrict(t, raw, "chat.completion.chunk"), "reasoning_content"); got.Finish != test.finish || len(got.Calls) == 0 {
+			t.Errorf("%s: %+v, want %s", test.text, got, test.finish)
+		}
+		_, raw = post(t, ts, chatPath, `{"model":"m","tools":"hermes"}`)
+		if got := readMessage(t, raw, "reasoning_content"); got.Finish != test.finish {
+			t.Errorf("%s: %s, want %s", test.text, raw, test.finish)
+		}
+		_, raw = post(t, ts, responsesPath, `{"model":"m","tools":"hermes"}`)
+		var response struct {
+			Status string
+			Output []struct{ Type, Status string }
+		}
+		if err := json.Unmarshal(raw, &response); err != nil || response.Status != "completed" {
+			t.Fatalf("%v in %s", err, raw)
+		}
+		want := "completed"
+		if test.finish == "stop" {
+			want = "incomplete"
+		}
+		if last := response.Output[len(response.Output)-1]; last.Status != want {
+			t.Errorf("%s: the last item is %s, want %s", test.text, last.Status, want)
+		}
+	}
+}
+
+// TestMarkersInTheAnswer: a marker that is text, and a thought that a call ends, count
+// for what they are.
+func TestMarkersInTheAnswer(t *testing.T) {
+	const opens, closes, other = 1, 2, 3
+	type step struct {
+		id   engine.TokenID
+		text string
+	}
+	o, c := step{opens, "<think>"}, step{closes, "</think>"}
+	w := func(text string) step { return step{other, text} }
+	for _, test := range []struct {
+		name  string
+		steps []step
+		want  int
+	}{
+		{"a thought", []step{o, w("a"), c, w("b")}, 3},
+		{"in the answer", []step{o, w("a"), c, w("the marker"), o, w("opens"), c, w("it")}, 3},
+		{"no thought", []step{w("the marker "), o, w("opens it")}, 0},
+		{"two thoughts", []step{o, w("a"), c, o, w("b"), c, w("c")}, 6},
+		{"a call ends it", []step{o, w("a"), w("<tool_call>\n{\"name\": \"f\", \"arguments\": {"), w("}}\n"), w("</tool_call>"), w("b")}, 3},
+		{"and is closed late", []step{o, w("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"), c, w("b")}, 2},
+	} {
+		r := newReading(&preprocess.Prepared{Read: &preprocess.Reading{
+			Options: parser.Options{Tool: parser.ToolByName("hermes"), Reasoning: parser.ReasoningByName("qwen3"), Parallel: true},
+			Opens:   []engine.TokenID{opens}, Closes: []engine.TokenID{closes},
+		}}, "r", 0)
+		for _, s := range test.steps {
+			r.read(&backend.Delta{TokenIDs: []engine.TokenID{s.id}, Text: []byte(s.text)}, func(parser.Event) {})
+		}
+		if r.reasoningTokens != test.want {
+			t.Errorf("%s: %d tokens of reasoning, want %d", test.name, r.reasoningTokens, test.want)
+		}
+	}
+}

@@ -187,7 +187,11 @@ func (o *responseOutput) finish(reason engine.FinishReason) {
 	if o.kind == messageItem && o.logprobs.waiting() {
 		o.grow(nil) // tokens behind the text
 	}
-	o.close(o.status)
+	status := o.status
+	if r := o.choice.reading; o.kind == callItem && r != nil && r.parser.Cut() {
+		status = statusIncomplete
+	}
+	o.close(status)
 }
 
 // appendItemID appends the id of the open item as a JSON string.

@@ -36,6 +36,7 @@ type Choice struct {
 	Reasoning string // of the field reasoning_content
 	Calls     []Call
 	Finish    string // "" = it has not ended
+	TokenIDs  []int  // if they were asked for
 	role      bool
 }
 
@@ -71,6 +72,7 @@ type chunkChoice struct {
 	Index        *int    `json:"index"`
 	Text         *string `json:"text"`
 	Delta        *delta  `json:"delta"`
+	TokenIDs     []int   `json:"token_ids"`
 	FinishReason *string `json:"finish_reason"`
 }
 
@@ -283,6 +285,7 @@ func (s *strictReader) choice(data []byte, choices []chunkChoice) error {
 		choice.Text += *text
 		s.sawText()
 	}
+	choice.TokenIDs = append(choice.TokenIDs, c.TokenIDs...)
 	if c.FinishReason != nil {
 		choice.Finish = *c.FinishReason
 	}

@@ -32,6 +32,7 @@ import (
 	"baton/router"
 	"baton/server"
 	"baton/test/harness"
+	"baton/thinking"
 )
 
 const frontAddress = "front:80"
@@ -111,9 +112,9 @@ func runWire(t *testing.T, w *World) (a *harness.Answer, err error) {
 		time.Sleep(time.Second) // a client may try what its worker can do, which takes a prefill
 		synctest.Wait()
 
-		texts := backend.New(migration.New(workers, migration.Config{Limit: w.Limit, MaxSeqLen: w.MaxLen}, log, reg, "sim"))
+		texts := backend.New(thinking.New(migration.New(workers, migration.Config{Limit: w.Limit, MaxSeqLen: w.MaxLen}, log, reg, "sim")))
 		pre := preprocess.New(models, preprocess.Options{ContextLength: workers.ContextLength}, log)
-		api := server.New(pre, texts, workers, server.Config{SSEKeepAliveInterval: time.Second, WriteTimeout: time.Minute, MetricsNamespace: "sim"}, log, reg, reg)
+		api := server.New(pre, texts, workers, server.Config{SSEKeepAliveInterval: time.Second, WriteTimeout: time.Minute, MetricsNamespace: "sim", ReasoningField: "reasoning_content"}, log, reg, reg)
 		front := &http.Server{Handler: api.Handler()}
 		l := api.Listen(network.Listen(frontAddress), front)
 		background.Go(func() { front.Serve(l) })
@@ -181,8 +182,16 @@ func readWhole(a *harness.Answer, path string, body io.Reader) error {
 		Choices []struct {
 			Index   int
 			Text    string
-			Message struct{ Content string }
-			Finish  string `json:"finish_reason"`
+			Message struct {
+				Content   string
+				Reasoning string `json:"reasoning_content"`
+				Calls     []struct {
+					ID       string
+					Function struct{ Name, Arguments string }
+				} `json:"tool_calls"`
+			}
+			Finish   string `json:"finish_reason"`
+			TokenIDs []int  `json:"token_ids"`
 		}
 		Usage *harness.Usage
 		Error *harness.APIError
@@ -202,13 +211,17 @@ func readWhole(a *harness.Answer, path string, body io.Reader) error {
 		return harness.ReadResponseObject(a, data)
 	}
 	for _, c := range reply.Choices {
-		a.Choices = append(a.Choices, harness.Choice{Text: c.Text + c.Message.Content, Finish: c.Finish})
+		choice := harness.Choice{Text: c.Text + c.Message.Content, Reasoning: c.Message.Reasoning, Finish: c.Finish, TokenIDs: c.TokenIDs}
+		for _, call := range c.Message.Calls {
+			choice.Calls = append(choice.Calls, harness.Call{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
+		}
+		a.Choices = append(a.Choices, choice)
 	}
 	return nil
 }
 
 func TestFaultsDoNotShowOnTheWire(t *testing.T) {
-	one := func(seed uint64, c map[string]int) {
+	runWorlds(t, func(seed uint64, c reached) *World {
 		kinds := []string{sim.KindVLLM, sim.KindSGLang, sim.KindTRTLLM, sim.KindLlamaCPP}
 		w := NewWorld(seed, kinds...)
 		if seed%3 == 0 {
@@ -218,50 +231,66 @@ func TestFaultsDoNotShowOnTheWire(t *testing.T) {
 			c["response"]++
 		}
 		c[strings.Join(w.adapt(), "+")]++
-		if *oneSeed != 0 {
-			t.Log(w)
-		}
-		want, err := runWire(t, w.faultless())
-		if err != nil || want.Error != nil {
-			t.Fatalf("%vwithout faults: %v %+v", w, err, want)
-		}
-		got, err := runWire(t, w)
-		switch {
-		case errors.Is(err, errLeft):
-			c["left"]++
-			beginning(t, w, want, got)
-		case err != nil:
-			t.Fatalf("%v%v", w, err)
-		case got.Error != nil:
-			c["failed"]++
-			if w.Saved {
-				t.Errorf("%vcould have been saved: %+v", w, got.Error)
-			}
-			beginning(t, w, want, got)
-		default:
-			c["whole"]++
-			withoutIDs(got, want)
-			if got.Choices[0].Calls != nil {
-				c["called"]++
-			}
-			if !reflect.DeepEqual(got.Choices, want.Choices) || (got.Usage == nil) != (want.Usage == nil) || got.Usage != nil && *got.Usage != *want.Usage {
-				t.Errorf("%v got %+v %+v\nwant %+v %+v", w, got.Choices, got.Usage, want.Choices, want.Usage)
-			}
-		}
-	}
-	c := map[string]int{}
+		return w
+	}, "left", "failed", "whole", "response", "called")
+}
+
+// runWorlds runs worlds over the wire, without their faults and with them, and checks
+// that things were reached.
+func runWorlds(t *testing.T, world func(seed uint64, c reached) *World, things ...string) {
+	c := reached{}
 	if *oneSeed != 0 {
-		one(*oneSeed, c)
+		w := world(*oneSeed, c)
+		t.Log(w)
+		compare(t, w, c)
 		return
 	}
 	for seed := range uint64(*seeds / 5) { // a fifth: the wire takes more time
-		if one(seed+1, c); t.Failed() {
+		if compare(t, world(seed+1, c), c); t.Failed() {
 			return
 		}
 	}
 	t.Log(c)
-	if *seeds >= enoughSeeds && (c["left"] == 0 || c["failed"] == 0 || c["whole"] == 0 || c["response"] == 0 || c["called"] == 0) {
-		t.Errorf("not everything was reached: %v", c)
+	if *seeds >= enoughSeeds {
+		c.mustHave(t, things...)
+	}
+}
+
+// compare runs a world with and without its faults.
+func compare(t *testing.T, w *World, c reached) {
+	t.Helper()
+	want, err := runWire(t, w.faultless())
+	if err != nil || want.Error != nil {
+		t.Fatalf("%vwithout faults: %v %+v %+v", w, err, want, want.Error)
+	}
+	got, err := runWire(t, w)
+	withoutIDs(got, want)
+	switch {
+	case errors.Is(err, errLeft):
+		c["left"]++
+		beginning(t, w, want, got)
+	case err != nil:
+		t.Fatalf("%v%v", w, err)
+	case got.Error != nil:
+		c["failed"]++
+		if w.Saved {
+			t.Errorf("%vcould have been saved: %+v", w, got.Error)
+		}
+		beginning(t, w, want, got)
+	default:
+		c["whole"]++
+		for _, choice := range got.Choices {
+			if choice.Calls != nil {
+				c["called"]++
+			}
+			if choice.Reasoning != "" {
+				c["thought"]++
+			}
+			c["finish "+choice.Finish]++
+		}
+		if !reflect.DeepEqual(got.Choices, want.Choices) || (got.Usage == nil) != (want.Usage == nil) || got.Usage != nil && *got.Usage != *want.Usage {
+			t.Errorf("%v got %+v %+v\nwant %+v %+v", w, got.Choices, got.Usage, want.Choices, want.Usage)
+		}
 	}
 }
 
@@ -281,8 +310,15 @@ func withoutIDs(answers ...*harness.Answer) {
 func beginning(t *testing.T, w *World, want, got *harness.Answer) {
 	t.Helper()
 	for i, c := range got.Choices {
-		if !strings.HasPrefix(want.Choices[i].Text, c.Text) {
-			t.Errorf("%vchoice %d: %q is no beginning of %q", w, i, c.Text, want.Choices[i].Text)
+		all := &want.Choices[i]
+		if !strings.HasPrefix(all.Text, c.Text) || !strings.HasPrefix(all.Reasoning, c.Reasoning) || len(c.Calls) > len(all.Calls) {
+			t.Errorf("%vchoice %d: %+v is no beginning of %+v", w, i, c, all)
+			continue
+		}
+		for j, call := range c.Calls {
+			if call.Name != all.Calls[j].Name || !strings.HasPrefix(all.Calls[j].Arguments, call.Arguments) {
+				t.Errorf("%vchoice %d: the call %+v is no beginning of %+v", w, i, call, all.Calls[j])
+			}
 		}
 	}
 }
