@@ -79,21 +79,41 @@ type conn struct {
 
 // serveConn serves a connection to its end, or until net/http has to take it.
 func (s *Server) serveConn(nc net.Conn) {
-	c := &conn{Conn: nc, server: s, remote: nc.RemoteAddr().String(), over: make(chan bool, 1)}
-	defer s.conns.remove(c)
+	c := &conn{Conn: nc, server: s, over: make(chan bool, 1)}
+	if addr := nc.RemoteAddr(); addr != nil {
+		c.remote = addr.String()
+	}
 	if !s.conns.add(c) {
 		c.Close()
 		return
 	}
-	if timeout := s.http.ReadHeaderTimeout; timeout > 0 {
+	if unread, goesOn := c.serve(); goesOn {
+		s.conns.remove(c) // it is closed by net/http from now on
+		c.handOver(unread)
+		return
+	}
+	s.conns.remove(c)
+	c.Close()
+}
+
+// serve answers requests. It returns what was read of one that is not plain, or
+// that the connection does not go on. What goes wrong here is the end of one
+// connection, and not of the process.
+func (c *conn) serve() (unread []byte, goesOn bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.server.logPanic(requestIDs{}, v)
+			goesOn = false
+		}
+	}()
+	if timeout := c.server.http.ReadHeaderTimeout; timeout > 0 {
 		_ = c.SetReadDeadline(time.Now().Add(timeout)) // of a closed one it fails, as Read will
 	}
 	begun, err := c.await(nil, 0)
-	for goesOn := true; goesOn && err == nil; goesOn = <-c.over {
+	for goesOn = true; goesOn && err == nil; goesOn = <-c.over {
 		r, unread := c.receive(begun)
 		if r == nil {
-			c.handOver(unread)
-			return
+			return unread, true
 		}
 		strays := 0
 		if r.Method == http.MethodPost {
@@ -104,7 +124,7 @@ func (s *Server) serveConn(nc net.Conn) {
 			d.lost(err)
 		}
 	}
-	c.Close()
+	return nil, false
 }
 
 // answer lets the handler run, on a goroutine that ends with it: the stack that it
@@ -157,7 +177,9 @@ func (c *conn) receive(begun []byte) (r *http.Request, unread []byte) {
 		if read += n; err != nil {
 			return nil, bytes.Clone(lent[:read])
 		}
-		size = headSize(lent[:read])
+		if size = headSize(lent[:read]); size == 0 && !mayBePlain(lent[:read]) {
+			return nil, bytes.Clone(lent[:read]) // who knows whether more will come
+		}
 	}
 	if r = plainRequest(string(lent[:size])); r == nil {
 		return nil, bytes.Clone(lent[:read])
@@ -211,7 +233,9 @@ type begunConn struct {
 func (c *begunConn) Read(p []byte) (int, error) {
 	if len(c.begun) > 0 {
 		n := copy(p, c.begun)
-		c.begun = c.begun[n:]
+		if c.begun = c.begun[n:]; len(c.begun) == 0 {
+			c.begun = nil // which may be a large body
+		}
 		return n, nil
 	}
 	return c.Conn.Read(p)

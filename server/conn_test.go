@@ -159,3 +159,56 @@ func TestConnectionClose(t *testing.T) {
 		})
 	}
 }
+
+// What cannot become a plain request does not wait for more of it.
+func TestHandOverAtOnce(t *testing.T) {
+	inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		for _, request := range []string{"GET /version HTTP/1.1\nHost: x\n\n", "HEAD /version HTTP/1.1\r\nHost: x\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\n"} {
+			conn := dial()
+			start := time.Now()
+			go io.WriteString(conn, request)
+			if _, err := conn.Read(make([]byte, 1)); err != nil || time.Since(start) > 0 {
+				t.Errorf("%q: %v after %v", request, err, time.Since(start))
+			}
+			conn.Close()
+		}
+	})
+}
+
+// Whatever the answer, a client that takes none of it does not keep the process.
+func TestAnswerThatNobodyReads(t *testing.T) {
+	for _, request := range []string{"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", plainPost("no JSON"), plainPost(`{"model":"m"}`), plainPost(`{"model":"m","stream":true}`)} {
+		inBubble(t, says("x"), func(c *Config) { c.WriteTimeout = 8 * time.Second }, func(t *testing.T, rig *rig, dial func() net.Conn) {
+			conn := dial()
+			defer conn.Close()
+			io.WriteString(conn, request)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			start := time.Now()
+			if rig.Drain(ctx); time.Since(start) > 9*time.Second {
+				t.Errorf("%q: drained after %v", request, time.Since(start))
+			}
+		})
+	}
+}
+
+// panickingConn is a connection that cannot bear to be read.
+type panickingConn struct{ net.Conn }
+
+func (panickingConn) Read([]byte) (int, error) { panic("read") }
+func (panickingConn) RemoteAddr() net.Addr     { return nil }
+
+// What goes wrong with one connection ends no other.
+func TestPanicOfAConnection(t *testing.T) {
+	client, conn := net.Pipe()
+	defer client.Close()
+	rig := newRig(says("x"))
+	rig.Server.http = &http.Server{}
+	rig.serveConn(panickingConn{conn})
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("it is not closed: %v", err)
+	}
+	if log := rig.log.String(); !strings.Contains(log, "panickingConn.Read") || len(rig.conns.open) > 0 {
+		t.Errorf("%d are open, log: %s", len(rig.conns.open), log)
+	}
+}

@@ -22,7 +22,7 @@ type direct struct {
 	err     error   // of a write
 	chunked bool    // the answer has begun, in chunks
 	begun   bool    // its head has been made
-	bounded bool    // its writes have a deadline
+	bounded bool    // its writes have a deadline, which whoever makes the answer moves
 
 	close    bool // the client wants the connection closed afterwards
 	detached bool
@@ -139,6 +139,9 @@ func (d *direct) FlushError() error {
 	if d.pending == nil || d.err != nil {
 		return d.err
 	}
+	if timeout := d.conn.server.cfg.WriteTimeout; !d.bounded && timeout > 0 {
+		_ = d.conn.SetWriteDeadline(time.Now().Add(timeout)) // of a closed one it fails, as Write will
+	}
 	_, d.err = d.conn.Write(*d.pending)
 	giveBack(d.pending)
 	d.pending = nil
@@ -169,7 +172,7 @@ func (d *direct) finish(complete bool) {
 		d.end()
 	}
 	d.cancel(nil)
-	goesOn := complete && d.err == nil && !d.close && (!d.bounded || d.conn.SetWriteDeadline(time.Time{}) == nil) && d.conn.idle()
+	goesOn := complete && d.err == nil && !d.close && d.conn.SetWriteDeadline(time.Time{}) == nil && d.conn.idle()
 	if !goesOn {
 		d.conn.Close()
 	}

@@ -18,6 +18,13 @@ func headSize(b []byte) int {
 	return 0
 }
 
+// mayBePlain reports whether b, with more behind it, can be the head of a plain
+// request. It tells apart other protocols, and lines without a carriage return.
+func mayBePlain(b []byte) bool {
+	begins := func(method string) bool { return strings.HasPrefix(method, string(b[:min(len(b), len(method))])) }
+	return (begins("POST /") || begins("GET /")) && bytes.Count(b, []byte("\n")) == bytes.Count(b, []byte("\r\n"))
+}
+
 // plainRequest reads the head of a request if it is as most clients of the API send
 // one; nil = there is something else about it, which net/http is to judge: another
 // method or version, a query, a body of unknown length, a line that is not quite

@@ -33,7 +33,7 @@ func (s *Server) withRequestID(next http.Handler) http.Handler {
 		ids := requestIDs{own: idPrefix(r.URL.Path) + rand.Text()}
 		ids.shown = ids.own
 		if id := r.Header.Get(requestIDHeader); id != "" && len(id) <= maxClientIDBytes && isVisible(id) {
-			ids.shown = id
+			ids.shown = strings.Clone(id) // which would keep the whole head
 		}
 		w.Header().Set(requestIDHeader, ids.shown)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, ids)))
