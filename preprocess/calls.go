@@ -3,7 +3,6 @@ package preprocess
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"baton/engine"
 	"baton/openai"
@@ -17,31 +16,32 @@ func forcedCalls(functions []function, name string, parallel bool) (*engine.Cons
 	if name != "" {
 		return argumentsOf(functions, name)
 	}
-	m := merged{schema: schema{inner: true}}
+	var m merged
 	array, err := m.calls(functions, parallel)
 	if err != nil {
 		return nil, err
 	}
-	return m.constraint(array), nil
+	return m.constraint(array)
 }
 
 // callsOr is the constraint of an answer that is calls, as forcedCalls has them, or
 // what c allows, which is JSON and was given by the parameter param.
 func callsOr(functions []function, parallel bool, c *engine.Constraint, param string) (*engine.Constraint, *openai.Error) {
-	m := merged{schema: schema{inner: true}}
+	var m merged
 	array, err := m.calls(functions, parallel)
 	if err != nil {
 		return nil, err
 	}
-	own := c.JSONSchema
+	own := []byte(c.JSONSchema)
 	if c.JSONObject {
 		own = engine.AnyObject
 	}
-	if err := m.add(&value{data: own, end: len(own), key: param}); err != nil {
+	own, err = m.add(&value{data: own, end: len(own), key: param})
+	if err != nil {
 		return nil, err
 	}
 	either := append([]byte(`{"anyOf":[`), array...)
-	return m.constraint(append(append(append(either, "},"...), own...), ']')), nil
+	return m.constraint(append(append(append(either, "},"...), own...), ']'))
 }
 
 // argumentsOf is the constraint of an answer that is the arguments of one tool.
@@ -58,6 +58,9 @@ func argumentsOf(functions []function, name string) (*engine.Constraint, *openai
 		if err := s.check(&parameters, 0); err != nil {
 			return nil, err
 		}
+		if len(parameters.raw()) > maxGrammarBytes {
+			return nil, parameters.invalid("it may have at most %d bytes.", maxGrammarBytes)
+		}
 		return &engine.Constraint{JSONSchema: bytes.Clone(parameters.raw()), Keywords: s.keywords}, nil
 	}
 	return nil, openai.InvalidRequest("tool_choice", "Invalid value for 'tool_choice': no tool has this name.")
@@ -72,14 +75,8 @@ func parametersOf(function *value) (parameters value, ok bool) {
 	return parameters, ok && !parameters.isNull() && !parameters.isEmpty()
 }
 
-// A merged schema is made of several that were whole by themselves.
-type merged struct {
-	schema      schema
-	definitions map[string]json.RawMessage
-}
-
 // calls returns the schema of an array of calls, its closing brace left out.
-func (m *merged) calls(functions []function, parallel bool) ([]byte, *openai.Error) {
+func (m *merged) calls(functions []function, parallel bool) (array []byte, err *openai.Error) {
 	out := []byte(`{"type":"array","minItems":1,`)
 	if !parallel {
 		out = append(out, `"maxItems":1,`...)
@@ -88,10 +85,9 @@ func (m *merged) calls(functions []function, parallel bool) ([]byte, *openai.Err
 	for i := range functions {
 		raw := []byte(noArguments)
 		if parameters, ok := parametersOf(&functions[i].value); ok {
-			if err := m.add(&parameters); err != nil {
+			if raw, err = m.add(&parameters); err != nil {
 				return nil, err
 			}
-			raw = parameters.raw()
 		}
 		if i > 0 {
 			out = append(out, ',')
@@ -101,35 +97,4 @@ func (m *merged) calls(functions []function, parallel bool) ([]byte, *openai.Err
 		out = append(out, `},"required":["name","parameters"],"additionalProperties":false}`...)
 	}
 	return append(out, "]}"...), nil
-}
-
-// add checks a schema and copies its definitions to where its references, which are
-// made from the root, find them.
-func (m *merged) add(v *value) *openai.Error {
-	if err := m.schema.check(v, 0); err != nil {
-		return err
-	}
-	definitions, ok := v.member("$defs")
-	if !ok || !definitions.isObject() {
-		return nil
-	}
-	for key, d := range definitions.members() {
-		if other, there := m.definitions[key]; there && !bytes.Equal(other, d.raw()) {
-			return openai.Unsupported(d.param(), "schemas that are enforced together cannot define different things under one name")
-		}
-		if m.definitions == nil {
-			m.definitions = make(map[string]json.RawMessage)
-		}
-		m.definitions[key] = slices.Clone(d.raw())
-	}
-	return nil
-}
-
-// constraint ends a schema whose closing brace was left out.
-func (m *merged) constraint(open []byte) *engine.Constraint {
-	if len(m.definitions) > 0 {
-		encoded, _ := json.Marshal(m.definitions) // JSON in a map always encodes
-		open = append(append(open, `,"$defs":`...), encoded...)
-	}
-	return &engine.Constraint{JSONSchema: append(open, '}'), Keywords: m.schema.keywords}
 }

@@ -36,6 +36,7 @@ func readResponseFormat(r *request, v *value) *openai.Error {
 			return err
 		}
 	}
+	r.ofMessages = kind != "text"
 	switch kind {
 	case "text":
 		return nil

@@ -2,6 +2,7 @@ package preprocess
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"baton/engine"
@@ -55,10 +56,11 @@ func TestForcedCalls(t *testing.T) {
 		functions = append(functions, function{value: described, name: []string{"a", "b\""}[i]})
 	}
 	a := `{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}`
+	moved := `{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}}}`
 	call := func(name, parameters string) string {
 		return `{"type":"object","properties":{"name":{"enum":[` + name + `]},"parameters":` + parameters + `},"required":["name","parameters"],"additionalProperties":false}`
 	}
-	all := `"items":{"anyOf":[` + call(`"a"`, a) + "," + call(`"b\""`, `{"type":"object","properties":{}}`) + `]},"$defs":{"X":{"type":"string"}}}`
+	all := `"items":{"anyOf":[` + call(`"a"`, moved) + "," + call(`"b\""`, `{"type":"object","properties":{}}`) + `]},"$defs":{"X":{"type":"string"}}}`
 	for _, test := range []struct {
 		name     string
 		parallel bool
@@ -81,11 +83,11 @@ func TestForcedCalls(t *testing.T) {
 func TestSchemaBesideTools(t *testing.T) {
 	p, _ := newTestPreprocessor(t, map[string]string{"tokenizer.json": unmarked(t), "chat_template.jinja": toolTemplate})
 	tools := `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}}}]`
-	calls := `{"type":"array","minItems":1,"items":{"anyOf":[{"type":"object","properties":{"name":{"enum":["f"]},"parameters":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"type":"string"}}}},"required":["name","parameters"],"additionalProperties":false}]}}`
+	calls := `{"type":"array","minItems":1,"items":{"anyOf":[{"type":"object","properties":{"name":{"enum":["f"]},"parameters":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}}}},"required":["name","parameters"],"additionalProperties":false}]}}`
 	for own, want := range map[string]string{
 		`"response_format":{"type":"json_object"}`: `{"anyOf":[` + calls + `,{"type":"object"}],"$defs":{"X":{"type":"string"}}}`,
 		`"guided_json":{"$defs":{"Y":{"type":"null"}},"$ref":"#/$defs/Y"}`: `{"anyOf":[` + calls +
-			`,{"$defs":{"Y":{"type":"null"}},"$ref":"#/$defs/Y"}],"$defs":{"X":{"type":"string"},"Y":{"type":"null"}}}`,
+			`,{"$ref":"#/$defs/Y"}],"$defs":{"X":{"type":"string"},"Y":{"type":"null"}}}`,
 	} {
 		prepared := mustChat(t, p, own+","+tools)
 		c := prepared.Choices[0].Request.Tokens.Constraint
@@ -96,7 +98,24 @@ func TestSchemaBesideTools(t *testing.T) {
 			t.Errorf("%s: read as %+v", own, o)
 		}
 	}
-	if _, err := p.Chat("r", chatBody(`"guided_json":{"$defs":{"X":{"type":"null"}}},`+tools)); err == nil || err.Param != "guided_json.$defs.X" {
-		t.Errorf("two things under one name: %v", err)
+}
+
+// A format is for messages: an answer that must be calls has none.
+func TestFormatBesideForcedCalls(t *testing.T) {
+	p, _ := newTestPreprocessor(t, map[string]string{"tokenizer.json": unmarked(t), "chat_template.jinja": toolTemplate})
+	const own, calls = `{"type":"object","required":["own"]}`, `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","required":["x"]}}}]`
+	for members, want := range map[string]string{
+		`"tool_choice":"required","response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + own + `}}`: `{"type":"array","minItems":1,"items":{"anyOf":[{"type":"object",` +
+			`"properties":{"name":{"enum":["f"]},"parameters":{"type":"object","required":["x"]}},"required":["name","parameters"],"additionalProperties":false}]}}`,
+		`"tool_choice":{"type":"function","function":{"name":"f"}},"response_format":{"type":"json_object"}`: `{"type":"object","required":["x"]}`,
+	} {
+		if c := mustChat(t, p, members+calls).Choices[0].Request.Tokens.Constraint; c == nil || string(c.JSONSchema) != want {
+			t.Errorf("%s: %+v, want %s", members, c, want)
+		}
+	}
+	const flat = `,"tool_choice":"required","tools":[{"type":"function","name":"f"}]}`
+	prepared, err := p.Responses("r", []byte(`{"model":"m","input":"Hi","text":{"format":{"type":"json_schema","name":"x","schema":`+own+`}}`+flat))
+	if err != nil || strings.Contains(string(prepared.Choices[0].Request.Tokens.Constraint.JSONSchema), "own") {
+		t.Errorf("a response: %+v, %v", prepared, err)
 	}
 }

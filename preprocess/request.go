@@ -44,6 +44,7 @@ type request struct {
 
 	constraint    *engine.Constraint // nil = none
 	constrainedBy string             // the parameter that gave it
+	ofMessages    bool               // it is for messages: an answer that must be calls has none
 	thought       *engine.Thought    // before the constrained answer; nil = none
 
 	stream          bool

@@ -127,6 +127,7 @@ func readTextConfig(r *request, v *value) *openai.Error {
 	if err != nil {
 		return err
 	}
+	r.ofMessages = name != "text"
 	switch name {
 	case "text":
 		return nil

@@ -15,7 +15,9 @@ const maxSchemaDepth = 64
 // A schema is what was found out of a JSON schema while it was checked.
 type schema struct {
 	keywords []string // see engine.Constraint
-	inner    bool     // it becomes a part of another: see merged
+
+	collect    bool    // the references: it becomes a part of another, see merged
+	references []value // in the order in which they stand
 }
 
 // How a keyword's value must look.
@@ -156,8 +158,11 @@ func (s *schema) keyword(key string, v *value, depth int) *openai.Error {
 		if err == nil && !strings.HasPrefix(to, "#") {
 			return v.invalid("it must refer to a part of the same schema (#/…): nothing is fetched.")
 		}
-		if err == nil && s.inner && !strings.HasPrefix(to, "#/$defs/") {
-			return openai.Unsupported(v.param(), "where schemas are enforced together, a reference must be to #/$defs/…")
+		if err == nil && s.collect && to != "#" && !strings.HasPrefix(to, "#/") {
+			return openai.Unsupported(v.param(), "where schemas are enforced together, a reference must be a path from the root (#/…)")
+		}
+		if err == nil && s.collect {
+			s.references = append(s.references, *v)
 		}
 		return err
 	case types:

@@ -69,7 +69,7 @@ func (r *request) checkTools() *openai.Error {
 	if err != nil {
 		return err
 	}
-	if r.constraint != nil {
+	if r.constraint != nil && !r.ofMessages {
 		return openai.InvalidRequest("tool_choice", "Only one constraint of the answer is possible: '%s' and a 'tool_choice' that asks for a call are both given.", r.constrainedBy)
 	}
 	r.constraint, r.constrainedBy = forced, "tool_choice"

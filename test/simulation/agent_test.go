@@ -32,6 +32,7 @@ var toolSchemas = []string{
 	`{"type":"object","properties":{"list":{"type":"array","items":{"$ref":"#/$defs/item"}}},"required":["list"],"$defs":{"item":{"type":"string"}}}`,
 	`{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"required":["next"],
 		"$defs":{"node":{"type":"object","properties":{"v":{"type":"boolean"},"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"required":["v"]}}}`,
+	`{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#"},{"$ref":"#/definitions/end"}]}},"required":["next"],"definitions":{"end":{"type":"null"}}}`,
 	`{"type":"object"}`,
 }
 
@@ -72,10 +73,10 @@ func (w *World) agent(seed uint64, c reached) {
 		b["parallel_tool_calls"] = !one(3)
 	}
 	constrained := forced
-	if !forced && one(3) {
+	if one(3) {
 		constrained = true
 		switch {
-		case b["tools"] == nil && one(3):
+		case b["tools"] == nil && one(2):
 			b["guided_choice"] = []any{"yes", "no", "it may be"}
 		case one(2):
 			b["response_format"] = map[string]any{"type": "json_object"}
