@@ -26,6 +26,7 @@ type Format struct {
 	triggers []trigger // of calls
 
 	opens, closes []string // of reasoning
+	opensToken    string   // the special token with which opens begins, if it is more than that
 	// unopened: the model reasons from its first byte on, unless the prompt says
 	// that it does not.
 	unopened bool
@@ -74,8 +75,14 @@ func lastOf(text string, markers []string) int {
 func (f *Format) speaksHarmony() bool { return f != nil && f.harmony }
 
 // ReasoningMarkers returns what opens and what closes the reasoning, where that is all
-// that does; nothing for formats of another build.
-func (f *Format) ReasoningMarkers() (opens, closes []string) { return f.opens, f.closes }
+// that does; nothing for formats of another build. If a special token opens it together
+// with a text, it is that token.
+func (f *Format) ReasoningMarkers() (opens, closes []string) {
+	if f.opensToken != "" {
+		return []string{f.opensToken}, f.closes
+	}
+	return f.opens, f.closes
+}
 
 // FinalMessage returns what begins the answer proper where every part of it is a
 // message that says what it is; nothing for other formats. Each text is one token.

@@ -118,8 +118,11 @@ func (g *gemma) take(p *Parser, c byte) bool {
 // abandon ends a call that goes on as none does; what it has of arguments is whole
 // if the last one is.
 func (g *gemma) abandon(p *Parser) verdict {
-	if !g.raw && g.value.ready && len(g.value.stack) == 1 {
-		p.scratch = append(p.scratch, '}')
+	if !g.raw {
+		p.scratch = g.value.appendCut(p.scratch)
+		if g.value.ready && string(g.value.stack) == ":" {
+			p.scratch = append(p.scratch, '}')
+		}
 	}
 	p.argue(p.scratch)
 	p.close()

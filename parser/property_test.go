@@ -131,7 +131,7 @@ func checkAccount(t *testing.T, opt Options, text string) {
 	}
 }
 
-const longestMark = len("<escape>")
+const longestMark = MaxName + 64 // or a name, or a marker, which may turn out to be text
 
 // isLayout reports whether text says nothing: it is white space and markers, and
 // behind a call its brackets, and a marker's beginning.

@@ -15,7 +15,7 @@ type pythonCalls struct {
 
 	state  pythonState
 	word   []byte
-	behind bool // white space was read behind word
+	behind []byte // white space behind word
 	name   string
 	some   bool // the call has arguments
 	value  pythonValue
@@ -65,7 +65,8 @@ func (y *pythonCalls) next(p *Parser, c byte) verdict {
 			return more
 		}
 		if !y.value.complete() {
-			return y.abandon(p)
+			p.argue(y.value.appendCut(p.scratch[:0]))
+			return y.abandon(p, c)
 		}
 		y.state = behindValue
 		return y.next(p, c)
@@ -86,7 +87,9 @@ func (y *pythonCalls) next(p *Parser, c byte) verdict {
 		return y.letter(p, c)
 	}
 	if space(c) {
-		y.behind = true
+		if y.behind = append(y.behind, c); len(y.behind) > maxBlank {
+			return y.abandon(p, c)
+		}
 		return more
 	}
 	return y.mark(p, c)
@@ -107,13 +110,13 @@ func (y *pythonCalls) letter(p *Parser, c byte) verdict {
 	case wantArgument:
 		y.word, y.state = y.word[:0], inArgument
 	case inPythonName, inArgument:
-		if y.behind || len(y.word) >= MaxName {
-			return y.abandon(p)
+		if len(y.behind) > 0 || len(y.word) >= MaxName {
+			return y.abandon(p, c)
 		}
 	default:
-		return y.abandon(p)
+		return y.abandon(p, c)
 	}
-	y.word, y.behind = append(y.word, c), false
+	y.word, y.behind = append(y.word, c), y.behind[:0]
 	return more
 }
 
@@ -147,7 +150,7 @@ func (y *pythonCalls) mark(p *Parser, c byte) verdict {
 		y.awaitEnd()
 		return y.next(p, c)
 	}
-	return y.abandon(p)
+	return y.abandon(p, c)
 }
 
 func (y *pythonCalls) awaitEnd() {
@@ -183,14 +186,18 @@ func (y *pythonCalls) closeCall(p *Parser) verdict {
 	return more
 }
 
-// abandon ends a call that is no Python; what it has of arguments is whole if
-// the last one is.
-func (y *pythonCalls) abandon(p *Parser) verdict {
-	if p.open {
-		if y.state == behindValue || y.state == wantArgument {
-			p.argue([]byte{'}'})
-		}
-		p.close()
+// abandon ends a call that is no Python at c. What it has of arguments is whole if
+// the last one is; the beginning of a name is text.
+func (y *pythonCalls) abandon(p *Parser, c byte) verdict {
+	if !p.open {
+		return fail
+	}
+	if y.state != inValue {
+		p.argue([]byte{'}'})
+	}
+	p.close()
+	if y.state == inArgument {
+		p.held = append(append(append(p.held, y.word...), y.behind...), c)
 	}
 	return fail
 }

@@ -48,13 +48,14 @@ var reasoningFormats = []*Format{
 	},
 	{
 		// google/gemma-4-31B-it: <|channel>thought, a line's end, ...<channel|>
-		Name:     "gemma4",
-		Aliases:  []string{"gemma-4"},
-		Families: "Gemma 4",
-		Markers:  []string{"<|channel>", "<channel|>"},
-		taught:   []string{"<|channel>thought"},
-		opens:    []string{"<|channel>thought"},
-		closes:   []string{"<channel|>"},
+		Name:       "gemma4",
+		Aliases:    []string{"gemma-4"},
+		Families:   "Gemma 4",
+		Markers:    []string{"<|channel>", "<channel|>"},
+		taught:     []string{"<|channel>thought"},
+		opens:      []string{"<|channel>thought"},
+		opensToken: "<|channel>",
+		closes:     []string{"<channel|>"},
 	},
 	{
 		// CohereForAI/c4ai-command-r7b-12-2024: <|START_THINKING|>...<|END_THINKING|><|START_RESPONSE|>...<|END_RESPONSE|>
