@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -13,15 +14,16 @@ type harmony struct {
 	state  harmonyState
 	header []byte
 	body   []byte // the end of the body that may be a marker
-	marked bool   // the header has a marker
-	begun  bool   // a message was read
-	call   bool   // the body is a call's arguments
-	some   bool   // which are not empty
-	json   jsonText
-	whole  bool // the arguments are complete
-	tools  bool
-	said   [2]bool // of Content and Reasoning, whether there was any
-	join   bool    // the message goes on with what one before it said
+	// Of the header: whether it has a marker, and whether that says that a role follows.
+	marked, started bool
+	begun           bool // a message was read
+	call            bool // the body is a call's arguments
+	some            bool // which are not empty
+	json            jsonText
+	whole           bool // the arguments are complete
+	tools           bool
+	said            [2]bool // of Content and Reasoning, whether there was any
+	join            bool    // the message goes on with what one before it said
 
 	// inner reads the content, where calls are written in it in another format:
 	// a model that is made to call writes JSON into its final message.
@@ -126,7 +128,7 @@ func (h *harmony) readHeader(p *Parser, c byte) {
 	switch {
 	case c != '>':
 	case endsWith(h.header, harmonyStart):
-		h.header, h.marked = h.header[:0], true
+		h.header, h.marked, h.started = h.header[:0], true, true
 		return
 	case endsWith(h.header, harmonyMessage):
 		h.header = h.header[:len(h.header)-len(harmonyMessage)]
@@ -135,13 +137,13 @@ func (h *harmony) readHeader(p *Parser, c byte) {
 	case endsWith(h.header, harmonyChannel):
 		h.marked = true
 	}
-	if len(h.header) <= 2*MaxName && beginsHeader(h.header) {
+	if len(h.header) <= 2*MaxName && (beginsHeader(h.header) || h.started && isRole(h.header)) {
 		return
 	}
 	// This is no header: an answer without any, or text that looked like one.
 	text := string(h.header)
 	h.state, h.begun, h.call = inBody, true, false
-	h.header, h.marked = h.header[:0], false
+	h.header, h.marked, h.started = h.header[:0], false, false
 	p.thinking = false
 	for i := range len(text) {
 		h.readBody(p, text[i])
@@ -158,6 +160,13 @@ func beginsHeader(text []byte) bool {
 	})
 }
 
+// isRole reports whether a header can begin with text: with a role and a recipient,
+// which need not be those of an answer.
+func isRole(text []byte) bool {
+	role, _, _ := bytes.Cut(text, []byte{'<'})
+	return !bytes.ContainsFunc(role, func(c rune) bool { return c != ' ' && c != '=' && !Callable(string(c)) })
+}
+
 func (h *harmony) openBody(p *Parser) {
 	head, channel, _ := strings.Cut(string(h.header), harmonyChannel)
 	channel = strings.TrimSpace(channel)
@@ -165,7 +174,7 @@ func (h *harmony) openBody(p *Parser) {
 	if recipient == "" {
 		recipient = recipientIn(head)
 	}
-	h.header, h.body, h.marked = h.header[:0], h.body[:0], false
+	h.header, h.body, h.marked, h.started = h.header[:0], h.body[:0], false, false
 	h.state, h.begun, h.some = inBody, true, false
 	h.json, h.whole = jsonText{}, false
 	name, isFunction := strings.CutPrefix(recipient, "functions.")
@@ -259,7 +268,7 @@ func (h *harmony) closeBody(p *Parser, marker string) {
 	h.state = between
 	switch marker {
 	case harmonyStart:
-		h.state, h.header, h.marked = inHeader, h.header[:0], true
+		h.state, h.header, h.marked, h.started = inHeader, h.header[:0], true, true
 	case harmonyChannel:
 		h.state, h.header, h.marked = inHeader, append(h.header[:0], marker...), true
 	}

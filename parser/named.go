@@ -1,6 +1,9 @@
 package parser
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // named reads calls of which the name stands before the arguments, between
 // markers: what stands between the beginning of a call and the separator is its
@@ -112,7 +115,7 @@ func (n *named) readHead(p *Parser, c byte) verdict {
 			return more
 		}
 	}
-	if len(text) > MaxName+64 {
+	if len(text) > MaxName+64 || slices.ContainsFunc(n.spec.ends, func(end string) bool { return endsWith(text, end) }) {
 		return fail
 	}
 	return more

@@ -173,7 +173,7 @@ func isLayout(opt Options, text string, inCall bool) bool {
 }
 
 var (
-	harmonyHeader = regexp.MustCompile(`^(<\|(start|channel)\|>\w*( (to=[\w.]*|to?)?)?|<\|(end|call|return|message)\|>|to=[\w.]+|<\|constrain\|>\w*|code)`)
+	harmonyHeader = regexp.MustCompile(`^(<\|(start|channel)\|>[\w.]*( (to=[\w.]*|to?)?)?|<\|(end|call|return|message)\|>|to=[\w.]+|<\|constrain\|>\w*|code)`)
 	otherMember   = regexp.MustCompile(`^"\w*(" ?(: ?("\w*"?)?)?)?`)
 )
 
