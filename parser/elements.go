@@ -161,7 +161,7 @@ func (e *elements) begin(p *Parser) bool {
 			return false
 		}
 		e.begun = true
-		e.types = parametersOf(p.known[e.name])
+		e.types = p.parametersOf(e.name)
 		p.argue([]byte{'{'})
 	}
 	return true

@@ -100,6 +100,7 @@ type Parser struct {
 	opt   Options
 	emit  func(Event)
 	known map[string]json.RawMessage
+	types map[string]map[string]parameter // of the tools that were called
 
 	machine  machine // reads what stands behind a marker; nil in text
 	finders  [5]*finder

@@ -17,6 +17,19 @@ type parameter struct {
 // isString reports whether every value is a string, so that it can flow.
 func (t parameter) isString() bool { return t.kind == "string" && !t.nullable && !t.quoted }
 
+// parametersOf returns the parameters of a tool, whose schema is read once.
+func (p *Parser) parametersOf(tool string) map[string]parameter {
+	types, read := p.types[tool]
+	if !read {
+		if p.types == nil {
+			p.types = map[string]map[string]parameter{}
+		}
+		types = parametersOf(p.known[tool])
+		p.types[tool] = types
+	}
+	return types
+}
+
 // parametersOf reads a schema. What cannot be read says nothing.
 func parametersOf(schema json.RawMessage) map[string]parameter {
 	var root struct {
