@@ -14,6 +14,7 @@ import (
 // A Trace must not be copied. All methods work on a nil Trace.
 type Trace struct {
 	Attempts []Attempt
+	Moves    int      // how many used up the limit; the operator goes on from it where an answer has several parts
 	NotMoved NotMoved // why the failure that ended the request, which called for a move, got none; "" = it called for none
 
 	mu       sync.Mutex // guards progress

@@ -38,7 +38,6 @@ type continuation struct {
 
 func newContinuation(req *engine.Request, cfg Config) continuation {
 	c := continuation{
-		moves: req.Trace.Migrations(), // of earlier parts of the same answer
 		limit: cfg.Limit, maxSeqLen: cfg.MaxSeqLen,
 		prompt: len(req.TokenIDs), minTokens: req.Stop.MinTokens, budget: req.Stop.MaxTokens,
 		full: math.MaxInt, ends: req.Stop.EndIDs(),
@@ -62,6 +61,8 @@ func (c *continuation) observe(d engine.Delta) (engine.Delta, *engine.Error) {
 		c.last = d.TokenIDs[len(d.TokenIDs)-1]
 		if c.carries() {
 			c.kept = append(c.kept, d.TokenIDs...)
+		}
+		if c.carries() || c.restarts() {
 			c.checkLength()
 		}
 	}
@@ -173,6 +174,8 @@ func (c *continuation) judge(err *engine.Error) verdict {
 			return verdict{refuse: refusedGuided}
 		}
 		return verdict{move: engine.OngoingRequest}
+	case c.req.Carried > 0: // an earlier part of the answer was delivered
+		return verdict{move: engine.OngoingRequest}
 	}
 	return verdict{move: engine.NewRequest}
 }
@@ -255,6 +258,7 @@ func (c *continuation) next(err *engine.Error) *engine.Request {
 	r.Avoid = slices.Concat(c.req.Avoid, c.avoid)
 	r.Suspects, r.Cautious = slices.Clone(c.suspects), c.cautious
 	r.DrainedFrom = c.drained
+	r.Prefer = "" // it is the worker that failed, or was not there
 	return &r
 }
 

@@ -47,8 +47,9 @@ func (o *Operator) Generate(ctx context.Context, req *engine.Request) engine.Str
 			req = &r
 		}
 		run := &run{o: o, c: newContinuation(req, o.cfg), yield: yield, began: time.Now(), lastToken: noToken}
+		run.c.moves = req.Trace.Moves // of earlier parts of the same answer
 		run.c.ends = append(run.ends[:0], run.c.ends...)
-		if run.c.tooLong {
+		if run.c.tooLong && req.Carried == 0 { // else the part of the answer before this one was counted
 			o.metrics.tooLong(req.Model)
 		}
 		run.stream(ctx)
@@ -107,6 +108,7 @@ func (r *run) stream(ctx context.Context) {
 			r.c.req.Trace.SetMoving(true)
 			r.held = engine.Delta{}
 			req = r.c.next(err)
+			r.c.req.Trace.Moves = r.c.moves
 		default:
 			if v.refuse != "" {
 				r.o.metrics.refused(r.c.req.Model, v.refuse)
@@ -230,7 +232,7 @@ func (r *run) settle(ok bool) {
 	if to == nil || len(trace.Attempts) == m.asked || to.Err != nil && isRefusal(to) {
 		return
 	}
-	trace.Moved(m.kind, r.c.generated-r.c.delivered)
+	trace.Moved(m.kind, r.c.req.Carried+r.c.generated-r.c.delivered)
 	r.o.metrics.moved(model, m.kind, to.Carried)
 	id, choice := splitID(r.c.req.ID)
 	record := []any{
@@ -266,11 +268,12 @@ func (r *run) approximate(to *engine.Attempt) string {
 	return ""
 }
 
-// splitID takes the id of a choice, <request>-<choice>, apart, so that a record
-// has the request's id as all others have it.
+// splitID takes the id of a choice, <request>-<choice> or <request>-<choice>p<part>,
+// apart, so that a record has the request's id as all others have it.
 func splitID(id string) (request, choice string) {
 	if i := strings.LastIndexByte(id, '-'); i >= 0 {
-		return id[:i], id[i+1:]
+		choice, _, _ = strings.Cut(id[i+1:], "p")
+		return id[:i], choice
 	}
 	return id, ""
 }

@@ -22,7 +22,8 @@ func (r *Router) pace(model string, now time.Time, survivors int) time.Time {
 	return start
 }
 
-// moved reports whether the request comes from another worker.
+// moved reports whether the request comes from another worker. One that goes on with a
+// further part of its answer, and is to stay where it is, does not.
 func (c *call) moved() bool {
-	return len(c.req.Avoid) > 0 || c.req.Carried > 0 && c.req.Prefer == ""
+	return c.req.Prefer == "" && (len(c.req.Avoid) > 0 || c.req.Carried > 0)
 }

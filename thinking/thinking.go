@@ -146,6 +146,7 @@ func (a *answer) next() *engine.Request {
 		if last := r.Trace.Last(); last != nil {
 			r.Prefer = last.WorkerID
 		}
+		r.Avoid = slices.Concat(a.req.Avoid, failed(r.Trace))
 	}
 	a.parts++
 	n := len(a.thought)
@@ -154,6 +155,17 @@ func (a *answer) next() *engine.Request {
 	r.Stop.MaxTokens -= n
 	r.Stop.MinTokens = max(0, r.Stop.MinTokens-n)
 	return &r
+}
+
+// failed returns the workers that failed an earlier part.
+func failed(t *engine.Trace) (workers []string) {
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		if a.Err != nil && (a.Tokens > 0 || a.Err.Kind != engine.Overloaded) && !slices.Contains(workers, a.WorkerID) {
+			workers = append(workers, a.WorkerID)
+		}
+	}
+	return workers
 }
 
 func hasEnd(ids, end []engine.TokenID) bool {

@@ -204,3 +204,20 @@ func TestOthersPass(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedWorkersAreAvoided: also by the parts that follow, but not those that were
+// only busy.
+func TestFailedWorkersAreAvoided(t *testing.T) {
+	m := &model{t: t, parts: []part{stops(10, end), stops(20, eos)}}
+	req := request(nil, []engine.TokenID{end})
+	req.Avoid = []string{"z"}
+	req.Trace = &engine.Trace{Attempts: []engine.Attempt{
+		{WorkerID: "busy", Err: &engine.Error{Kind: engine.Overloaded}},
+		{WorkerID: "lost", Err: &engine.Error{Kind: engine.Disconnected}, Tokens: 3},
+		{WorkerID: "lost", Err: &engine.Error{Kind: engine.CannotConnect}},
+	}}
+	consume(New(m), req)
+	if got := m.asked[1].Avoid; !slices.Equal(got, []string{"z", "lost"}) || m.asked[1].Prefer != "w0" {
+		t.Errorf("avoided %v, preferred %s", got, m.asked[1].Prefer)
+	}
+}
