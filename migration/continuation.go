@@ -262,7 +262,7 @@ func (c *continuation) next(err *engine.Error) *engine.Request {
 	return &r
 }
 
-func (c *continuation) attemptID() string { return fmt.Sprintf("%s-m%02d", c.req.ID, c.attempts) }
+func (c *continuation) attemptID() string { return engine.SubID(c.req.ID, "-m", c.attempts, 2) }
 
 // carries reports whether G is kept, because some failure, or the draining of a
 // worker, could still be answered by a move that takes it along.

@@ -1,7 +1,6 @@
 package preprocess
 
 import (
-	"fmt"
 	"slices"
 
 	"baton/backend"
@@ -53,7 +52,7 @@ func (p *Preprocessor) prepare(requestID string, a *api, r *request, prompts []p
 		for i := range r.n {
 			index := len(prepared.Choices)
 			tokens := r.tokens(prompt, budget, i)
-			tokens.ID = fmt.Sprintf("%s-%03d", requestID, index)
+			tokens.ID = engine.SubID(requestID, "-", index, 3)
 			tokens.ContextLength = contextLength
 			prepared.Choices = append(prepared.Choices, Choice{
 				Request: &backend.Request{

@@ -186,7 +186,7 @@ func (c *call) begin(m member) *attempt {
 	w := m.w
 	a := &attempt{r: c.r, w: w, client: m.client, req: *c.req, epoch: w.epoch}
 	a.model, a.req.Model = c.req.Model, m.own
-	a.req.ID = fmt.Sprintf("%s-r%03d", c.req.ID, c.attempts)
+	a.req.ID = engine.SubID(c.req.ID, "-r", c.attempts, 3)
 	c.attempts++
 	c.asked = append(c.asked, w)
 	c.r.turns++
