@@ -16,13 +16,29 @@ func WithIDs(field string, ids []engine.TokenID, body any) ([]byte, error) {
 		return nil, err
 	}
 	out := make([]byte, 0, len(field)+7*len(ids)+len(rest)+16)
-	out = append(out, `{"`+field+`":[`...)
+	out = AppendIDs(append(out, `{"`+field+`":`...), ids)
+	return append(append(out, ','), rest[1:]...), nil
+}
+
+// AppendIDs appends a list of ids.
+func AppendIDs(dst []byte, ids []engine.TokenID) []byte {
+	dst = append(dst, '[')
 	for i, id := range ids {
 		if i > 0 {
-			out = append(out, ',')
+			dst = append(dst, ',')
 		}
-		out = strconv.AppendInt(out, int64(id), 10)
+		dst = strconv.AppendInt(dst, int64(id), 10)
 	}
-	out = append(out, "],"...)
-	return append(out, rest[1:]...), nil
+	return append(dst, ']')
+}
+
+// AppendString appends a string, as encoding/json writes it.
+func AppendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(s) // of a string it never fails
+			return append(dst, quoted...)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
 }
