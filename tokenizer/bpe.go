@@ -26,9 +26,33 @@ type bpe struct {
 	cache        []atomic.Pointer[cachedWord]
 }
 
+// A cachedWord holds a usual word and its ids within: of a text that comes now and
+// then the cache of words is not in the processor's, and each further place to look
+// at costs as much as all else about a word.
 type cachedWord struct {
-	word string
-	ids  []int32
+	size  uint8 // of the word in bytes
+	short [shortBytes]byte
+	few   [shortIDs]int32
+	ids   []int32
+	long  string // the word, if it is not short
+}
+
+const shortBytes, shortIDs = 15, 4
+
+func newCachedWord(word []byte, ids []int32) *cachedWord {
+	c := &cachedWord{size: uint8(len(word))}
+	if copy(c.short[:], word) < len(word) {
+		c.long = string(word)
+	}
+	c.ids = append(c.few[:0:shortIDs], ids...)
+	return c
+}
+
+func (c *cachedWord) is(word []byte) bool {
+	if len(word) > shortBytes {
+		return c.long == string(word)
+	}
+	return int(c.size) == len(word) && string(c.short[:c.size]) == string(word)
 }
 
 const (
@@ -75,12 +99,12 @@ func (b *bpe) appendWord(dst []int32, word []byte, s *mergeScratch) []int32 {
 		return b.appendUncached(dst, word, s)
 	}
 	slot := &b.cache[hashBytes(word)>>(32-cacheBits)]
-	if c := slot.Load(); c != nil && c.word == string(word) {
+	if c := slot.Load(); c != nil && c.is(word) {
 		return append(dst, c.ids...)
 	}
 	start := len(dst)
 	dst = b.appendUncached(dst, word, s)
-	slot.Store(&cachedWord{string(word), append([]int32(nil), dst[start:]...)})
+	slot.Store(newCachedWord(word, dst[start:]))
 	return dst
 }
 
