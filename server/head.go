@@ -38,7 +38,7 @@ func plainRequest(head string) *http.Request {
 	}
 	header := plainHeader(rest)
 	host, length := header["Host"], header["Content-Length"]
-	if len(host) != 1 || !isPlainHost(host[0]) || len(length) > 1 || (len(length) == 1) != (method == http.MethodPost) {
+	if len(host) != 1 || host[0] == "" || !consistsOf(host[0], inHost) || len(length) > 1 || (len(length) == 1) != (method == http.MethodPost) {
 		return nil
 	}
 	delete(header, "Host")
@@ -81,7 +81,7 @@ func plainHeader(lines string) http.Header {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
-		if !ok || !isPlainName(name) || !isPlainValue(value) {
+		if !ok || name == "" || !consistsOf(name, inName) || !consistsOf(value, inValue) {
 			return nil
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
@@ -98,23 +98,38 @@ func plainHeader(lines string) http.Header {
 // isPlainPath reports whether s is a path that means what it says: no query, no
 // escapes, no dots, no double slash.
 func isPlainPath(s string) bool {
-	return strings.HasPrefix(s, "/") && !strings.Contains(s, "//") && !strings.ContainsFunc(s, func(r rune) bool {
-		return r != '/' && r != '_' && r != '-' && !isAlphanumeric(r)
-	})
+	return strings.HasPrefix(s, "/") && !strings.Contains(s, "//") && consistsOf(s, inPath)
 }
 
-func isPlainHost(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(".:-_[]", r) && !isAlphanumeric(r) })
-}
+// What the parts of a head may consist of: bits of plainBytes.
+const (
+	inPath = 1 << iota
+	inHost
+	inName
+	inValue
+)
 
-func isPlainName(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r != '-' && r != '_' && !isAlphanumeric(r) })
-}
+var plainBytes = func() (of [256]uint8) {
+	for c := range of {
+		switch c := byte(c); {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+			of[c] = inPath | inHost | inName | inValue
+		case c == '/':
+			of[c] = inPath | inValue
+		case c == '.', c == ':', c == '[', c == ']':
+			of[c] = inHost | inValue
+		case ' ' <= c && c <= '~', c == '\t':
+			of[c] = inValue
+		}
+	}
+	return of
+}()
 
-func isPlainValue(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r > '~' })
-}
-
-func isAlphanumeric(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+func consistsOf(s string, part uint8) bool {
+	for i := range len(s) {
+		if plainBytes[s[i]]&part == 0 {
+			return false
+		}
+	}
+	return true
 }
