@@ -156,30 +156,31 @@ func (t *Tokenizer) setPiece(id uint32, pool *byteArena) {
 }
 
 func (t *Tokenizer) setSpelledPiece(id uint32, spelling string, pool *byteArena) {
-	p := t.decoding.pieceOf(spelling)
-	p.text = pool.keep(p.text)
+	p, text := t.decoding.pieceOf(spelling)
+	p.text = pool.keep(text)
 	t.pieces[id] = p
 	if t.decoding.firstIsOther {
 		if t.firstPieces == nil {
 			t.firstPieces = make([][]byte, len(t.pieces))
 		}
-		t.firstPieces[id] = pool.keep([]byte(t.decoding.perTokenText(spelling, true)))
+		t.firstPieces[id] = pool.keep(t.decoding.perTokenText(spelling, true))
 	}
 }
 
-// A byteArena keeps many small byte slices in few allocations.
+// A byteArena keeps many small texts in few allocations.
 type byteArena struct {
 	free  []byte
 	total int // what was kept so far
 }
 
-func (a *byteArena) keep(b []byte) []byte {
+// keep returns the bytes of text; they are never nil.
+func (a *byteArena) keep(text string) []byte {
 	const chunk = 64 << 10
-	a.total += len(b)
-	if a.free == nil || len(b) > cap(a.free)-len(a.free) {
-		a.free = make([]byte, 0, max(chunk, len(b)))
+	a.total += len(text)
+	if a.free == nil || len(text) > cap(a.free)-len(a.free) {
+		a.free = make([]byte, 0, max(chunk, len(text)))
 	}
 	n := len(a.free)
-	a.free = append(a.free, b...)
+	a.free = append(a.free, text...)
 	return a.free[n:len(a.free):len(a.free)]
 }

@@ -178,20 +178,21 @@ type piece struct {
 	special bool
 }
 
-// pieceOf works out what the token spelled so becomes.
-func (d *decoding) pieceOf(spelling string) piece {
+// pieceOf works out what the token spelled so becomes: a piece, still without its text,
+// and that.
+func (d *decoding) pieceOf(spelling string) (p piece, text string) {
 	switch d.kind {
 	case byBytes:
 		text, _ := appendSpelled(nil, []byte(spelling))
-		return piece{text: text, whole: utf8.Valid(text)}
+		return piece{whole: utf8.Valid(text)}, string(text)
 	case bySpaces:
-		return piece{text: []byte(toValidUTF8(spelling)), whole: true}
+		return piece{whole: true}, toValidUTF8(spelling)
 	}
-	text := d.perTokenText(spelling, false)
+	text = d.perTokenText(spelling, false)
 	if b, ok := byteToken(text); d.fallback && ok {
-		return piece{text: []byte{b}, isByte: true}
+		return piece{isByte: true}, string([]byte{b})
 	}
-	return piece{text: []byte(toValidUTF8(text)), whole: true}
+	return piece{whole: true}, toValidUTF8(text)
 }
 
 func (d *decoding) perTokenText(token string, first bool) string {

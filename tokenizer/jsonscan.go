@@ -96,13 +96,15 @@ func (s *scanner) string() ([]byte, error) {
 		return nil, err
 	}
 	start := s.pos
-	plain := true
+	plain, seen := true, byte(0)
 	for ; s.pos < len(s.data); s.pos++ {
-		switch c := s.data[s.pos]; {
+		c := s.data[s.pos]
+		seen |= c
+		switch {
 		case c == '"':
 			raw := s.data[start:s.pos]
 			s.pos++
-			if !utf8.Valid(raw) {
+			if seen >= utf8.RuneSelf && !utf8.Valid(raw) {
 				return nil, fmt.Errorf("%w: the string before byte %d is not UTF-8", errJSON, s.pos)
 			}
 			if plain {
@@ -113,7 +115,9 @@ func (s *scanner) string() ([]byte, error) {
 			return s.text, err
 		case c == '\\':
 			plain = false
-			s.pos++
+			if s.pos++; s.pos < len(s.data) {
+				seen |= s.data[s.pos]
+			}
 		case c < ' ':
 			return nil, s.fail()
 		}

@@ -168,7 +168,13 @@ func (v *vocabulary) spelledID(spelling string) uint32 {
 }
 
 // spelling returns the token of id as the file spells it.
-func (v *vocabulary) spelling(id uint32) string { return string(v.appendSpelling(nil, id)) }
+func (v *vocabulary) spelling(id uint32) string {
+	token := v.token(id)
+	if v.isOdd(id) {
+		return string(token)
+	}
+	return v.spelled(token)
+}
 
 func (v *vocabulary) appendSpelling(dst []byte, id uint32) []byte {
 	token := v.token(id)
