@@ -186,6 +186,7 @@ func (e *encoder) close(dst []byte, completionTokens int) {
 		u := tokenUsage{promptTokens: e.promptTokens, completionTokens: completionTokens}
 		if e.reading != nil {
 			u.add(e.reading.reading)
+			u.reasoningTokens = min(u.reasoningTokens, completionTokens) // before the first piece none is told of
 		}
 		dst = u.appendTo(append(dst, `,"usage":`...))
 	}

@@ -39,6 +39,9 @@ type usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
 	Total      int `json:"total_tokens"`
+	Details    struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 // readStrict reads a whole stream and fails the test at whatever one of the
@@ -174,7 +177,7 @@ func (s *strictStream) checkChoices(t testing.TB, chat bool) {
 		}
 	}
 	for _, c := range s.chunks {
-		if u := c.Usage; u != nil && u.Total != u.Prompt+u.Completion {
+		if u := c.Usage; u != nil && (u.Total != u.Prompt+u.Completion || u.Details.Reasoning > u.Completion) {
 			t.Errorf("rule 31: usage %+v", *u)
 		}
 	}

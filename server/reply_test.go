@@ -47,7 +47,7 @@ func TestChatReply(t *testing.T) {
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("X-Request-Id") != r.ID {
 		t.Errorf("status %d, headers %v", resp.StatusCode, resp.Header)
 	}
-	if r.Object != "chat.completion" || r.Model != "m" || len(r.Choices) != 2 || r.Usage != (usage{3, 6, 9}) {
+	if r.Object != "chat.completion" || r.Model != "m" || len(r.Choices) != 2 || r.Usage != (usage{Prompt: 3, Completion: 6, Total: 9}) {
 		t.Errorf("reply %s", raw)
 	}
 	for i, c := range r.Choices {
@@ -64,7 +64,7 @@ func TestChatReply(t *testing.T) {
 func TestCompletionReply(t *testing.T) {
 	_, raw := post(t, newRig(says("x", "y")).serve(t), textPath, `{"model":"m","prompts":2,"echo":"é: ","ids":true}`)
 	r := readReply(t, raw)
-	if r.Object != "text_completion" || !strings.HasPrefix(r.ID, "cmpl-") || len(r.Choices) != 2 || r.Usage != (usage{6, 6, 12}) {
+	if r.Object != "text_completion" || !strings.HasPrefix(r.ID, "cmpl-") || len(r.Choices) != 2 || r.Usage != (usage{Prompt: 6, Completion: 6, Total: 12}) {
 		t.Errorf("reply %s", raw)
 	}
 	for _, c := range r.Choices {

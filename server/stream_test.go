@@ -60,7 +60,7 @@ func TestCompletionStream(t *testing.T) {
 	if s.text(0) != "once upon ab" || s.finishReasons()[0] != "stop" || !s.done {
 		t.Errorf("stream %s", raw)
 	}
-	if u := s.chunks[len(s.chunks)-1].Usage; u == nil || *u != (usage{3, 3, 6}) {
+	if u := s.chunks[len(s.chunks)-1].Usage; u == nil || *u != (usage{Prompt: 3, Completion: 3, Total: 6}) {
 		t.Errorf("usage %+v", u)
 	}
 	if !strings.HasPrefix(s.chunks[0].ID, "cmpl-") {
@@ -243,7 +243,7 @@ func TestSeveralChoices(t *testing.T) {
 		}
 		total += i + 2
 	}
-	if u := s.chunks[len(s.chunks)-1].Usage; u == nil || *u != (usage{6, total, 6 + total}) {
+	if u := s.chunks[len(s.chunks)-1].Usage; u == nil || *u != (usage{Prompt: 6, Completion: total, Total: 6 + total}) {
 		t.Errorf("usage %+v, want 6 and %d", u, total)
 	}
 	if !s.done {
