@@ -27,7 +27,10 @@ var allowed = map[string][]string{
 	"tokenizer":    {"gguf"},
 	"hub":          {"gguf"},
 	"parser":       {},
-	"model":        {"tokenizer", "chattemplate", "gguf", "hub", "parser"},
+
+	"responsestore": {},
+
+	"model": {"tokenizer", "chattemplate", "gguf", "hub", "parser"},
 
 	"migration": {"engine"},
 	"thinking":  {"engine"},
@@ -46,8 +49,8 @@ var allowed = map[string][]string{
 	"engine/enginetest": {"engine", "sse", "engine/transport"},
 	"engine/sim":        {"engine", "tokenizer"},
 
-	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer", "parser"},
-	"server":     {"engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing"},
+	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer", "parser", "responsestore"},
+	"server":     {"engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing", "responsestore"},
 	"admin":      {"engine", "router", "server", "openai"},
 	"cmd/baton":  nil, // the only place that knows every package
 }
