@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 		ConnectTimeout: 3 * time.Second, FirstTokenTimeout: 5 * time.Minute, StallTimeout: 30 * time.Second,
 		WorkerWaitTimeout: 10 * time.Second, InhibitDuration: 5 * time.Second, HealthInterval: 2 * time.Second,
 		RouterMode: LeastLoaded, KeepAliveInterval: 15 * time.Second, WriteTimeout: time.Minute,
-		LameDuck: 5 * time.Second, ShutdownTimeout: 30 * time.Second, MaxBodyBytes: 192 << 20,
+		LameDuck: 5 * time.Second, ShutdownTimeout: 30 * time.Second, MaxBodyBytes: 192 << 20, ResponseStoreBytes: 64 << 20,
 		ReasoningField: ReasoningContent, MetricsPrefix: "dynamo_frontend", LogLevel: "info", LogFormat: "text",
 	}
 	if !reflect.DeepEqual(c, want) {

@@ -45,6 +45,7 @@ type Serve struct {
 	LameDuck              time.Duration
 	ShutdownTimeout       time.Duration
 	MaxBodyBytes          int64
+	ResponseStoreBytes    int64
 	MaxConcurrentRequests int
 	OverloadStatus        int // 0 = what the workers said
 	ReasoningField        string
@@ -177,8 +178,10 @@ func newServe() *Serve {
 			"a comment line is sent after so much silence in a stream").or("DYN_HTTP_SSE_KEEP_ALIVE_INTERVAL_MS", milliseconds),
 		duration(&c.WriteTimeout, time.Minute, "write-timeout",
 			"a client that takes no byte for so long is gone"),
-		size(&c.MaxBodyBytes, 192<<20, "max-body-bytes",
+		size(&c.MaxBodyBytes, 192<<20, 1, "max-body-bytes",
 			"a longer request body is refused with 413").or("DYN_HTTP_BODY_LIMIT_MB", mebibytes),
+		size(&c.ResponseStoreBytes, 64<<20, 0, "response-store-bytes",
+			"memory for responses of /v1/responses, so that later requests can refer to them; those not used for longest go first; 0 = none is kept"),
 		integer(&c.MaxConcurrentRequests, 0, 0, maxConcurrency, "max-concurrent-requests",
 			"further requests are refused with 429; 0 = off"),
 		optional(integer(&c.OverloadStatus, 0, 400, 599, "http-overload-status-code",

@@ -76,14 +76,14 @@ func formatDuration(d time.Duration) string {
 
 // size declares a number of bytes. There is no "off": a body without a bound
 // would let any client take all memory.
-func size(p *int64, initial int64, name, meaning string) *setting {
+func size(p *int64, initial, low int64, name, meaning string) *setting {
 	*p = initial
 	s := &setting{
 		name: name, operand: "SIZE", meaning: meaning,
-		allowed: "a size such as 192MiB, 1GiB or 500kB, or a number of bytes, at least 1",
+		allowed: fmt.Sprintf("a size such as 192MiB, 1GiB or 500kB, or a number of bytes, at least %d", low),
 		set: func(text string) error {
 			n, ok := parseSize(text)
-			if !ok || n < 1 {
+			if !ok || n < low {
 				return errNotAllowed
 			}
 			*p = n

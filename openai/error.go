@@ -37,6 +37,7 @@ const (
 	CodeMissingParameter      = "missing_required_parameter"
 	CodeModelNotFound         = "model_not_found"
 	CodeModelNotReady         = "model_not_ready"
+	CodePreviousNotFound      = "previous_response_not_found"
 	CodeRequestTooLarge       = "request_too_large"
 	CodeUnsupportedParameter  = "unsupported_parameter"
 )
@@ -140,6 +141,22 @@ func ModelNotReady(name string, retryAfterSeconds int) *Error {
 		Code:       CodeModelNotReady,
 		RetryAfter: retryAfterSeconds,
 	}
+}
+
+// PreviousResponseNotFound says that a response, of which kept tells how long it is
+// kept, cannot be gone on from. It is a 400, as OpenAI's is.
+func PreviousResponseNotFound(id, kept string) *Error {
+	e := InvalidRequest("previous_response_id", "Previous response with id '%s' not found: %s. Send the whole conversation as 'input'.", id, kept)
+	e.Code = CodePreviousNotFound
+	return e
+}
+
+// ItemNotFound says the same of an item that an input refers to. It is a 404, and has
+// no code, as OpenAI's.
+func ItemNotFound(param, id, kept string) *Error {
+	e := InvalidRequest(param, "Item with id '%s' not found: %s, and not if 'store' was false. Send the item itself.", id, kept)
+	e.Status, e.Code = http.StatusNotFound, ""
+	return e
 }
 
 // ContextLengthExceeded says that a prompt leaves no room for an answer. param

@@ -114,7 +114,7 @@ func TestFormatBesideForcedCalls(t *testing.T) {
 		}
 	}
 	const flat = `,"tool_choice":"required","tools":[{"type":"function","name":"f"}]}`
-	prepared, err := p.Responses("r", []byte(`{"model":"m","input":"Hi","text":{"format":{"type":"json_schema","name":"x","schema":`+own+`}}`+flat))
+	prepared, err := p.Responses("r", []byte(`{"model":"m","input":"Hi","text":{"format":{"type":"json_schema","name":"x","schema":`+own+`}}`+flat), nil)
 	if err != nil || strings.Contains(string(prepared.Choices[0].Request.Tokens.Constraint.JSONSchema), "own") {
 		t.Errorf("a response: %+v, %v", prepared, err)
 	}

@@ -8,8 +8,9 @@
 //	scan      the bytes are JSON, within limits, valid Unicode; split into fields  scan.go
 //	read      each field by its own rule, into a request with the model's defaults  fields.go, rules.go, values.go
 //	prompt    messages are checked and rendered (chat.go, messages.go), which the
-//	          items of a response become first (responsesinput.go), or the prompts
-//	          of a completion read (completion.go)
+//	          items of a response become first (responsesinput.go), with those of
+//	          earlier ones before them (responsesrecall.go), or the prompts of a
+//	          completion read (completion.go)
 //	choices   one pipeline request for each prompt and choice                       choices.go
 //
 // Messages, tools and template arguments stay the bytes that the client sent,

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"baton/openai"
+	"baton/responsestore"
 )
 
 // checkResult fails unless a result is one that the pipeline can rely on.
@@ -81,13 +82,22 @@ func FuzzResponses(f *testing.F) {
 		`"input":[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"t"}]},{"role":"assistant","content":[{"type":"output_text","text":"a"}]},` +
 			`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"o"}]}]`,
 		`"input":[{"role":"developer","content":"d"},{"role":"user","content":[]}],"metadata":{"a":"b"},"truncation":"auto"`,
+		`"previous_response_id":"resp_A","input":[{"type":"item_reference","id":"rs_A-0"},{"id":"fc_A-1"},{"role":"user","content":"x","id":"i"}],"store":true`,
 	} {
 		f.Add(responsesBody(members))
 	}
 	p, _ := newTestPreprocessor(f, nil)
+	recall := recallOf(1<<20, "resp_A", keptBefore(), keptThought, keptCall)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		prepared, err := p.Responses("r", body)
+		prepared, err := p.Responses("r", body, recall)
 		checkResult(t, prepared, err)
+		if err == nil && prepared.Input != nil {
+			for item := range prepared.Input.All() {
+				if !json.Valid(item) || responsestore.IDOf(item) == "" {
+					t.Fatalf("%q: keeps %q", body, item)
+				}
+			}
+		}
 		switch {
 		case err == nil && (!json.Valid([]byte("{"+string(prepared.Echo)+"}")) || len(prepared.Choices) != 1 || bytes.ContainsAny(prepared.Echo, "\n\r")):
 			t.Fatalf("%q: echo %q", body, prepared.Echo)

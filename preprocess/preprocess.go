@@ -7,6 +7,7 @@ import (
 	"baton/backend"
 	"baton/model"
 	"baton/openai"
+	"baton/responsestore"
 )
 
 // Prepared is one API request, ready to run.
@@ -28,6 +29,9 @@ type Prepared struct {
 	// SummarizeReasoning: the client asks for a summary of the reasoning; of responses
 	// only.
 	SummarizeReasoning bool
+	// Input is what was said, to be kept with the response; nil = the response is not
+	// kept. Of responses only.
+	Input *responsestore.Items
 }
 
 // A Choice is one element of the answer's choices array.
@@ -85,13 +89,15 @@ func (p *Preprocessor) Chat(requestID string, body []byte) (*Prepared, *openai.E
 	return p.prepare(requestID, chatAPI, r, []prompt{rendered})
 }
 
-// Responses prepares the body of a POST /v1/responses, as Chat does.
-func (p *Preprocessor) Responses(requestID string, body []byte) (*Prepared, *openai.Error) {
+// Responses prepares the body of a POST /v1/responses, as Chat does. requestID is the id
+// of the response. recall is what its client can refer to; nil = nothing is kept, this
+// response neither.
+func (p *Preprocessor) Responses(requestID string, body []byte, recall Recall) (*Prepared, *openai.Error) {
 	r, err := p.read(responsesAPI, body)
 	if err != nil {
 		return nil, err
 	}
-	if r.messages, err = r.conversation(); err != nil {
+	if r.messages, err = r.conversation(requestID, recall); err != nil {
 		return nil, err
 	}
 	rendered, err := p.renderChat(r)
@@ -102,6 +108,7 @@ func (p *Preprocessor) Responses(requestID string, body []byte) (*Prepared, *ope
 	if err != nil {
 		return nil, err
 	}
+	prepared.Input = r.toKeep
 	prepared.Echo = r.echoed()
 	prepared.SummarizeReasoning = r.reasoningSummary != nil && string(r.reasoningSummary.raw()) != `"none"`
 	return prepared, nil

@@ -4,6 +4,7 @@ import (
 	"baton/engine"
 	"baton/model"
 	"baton/openai"
+	"baton/responsestore"
 )
 
 // An api is what differs between the endpoints.
@@ -67,7 +68,10 @@ type request struct {
 	prompt *value // of completions; nil = absent
 
 	// Of responses. What is nil is absent.
-	input, instructions, textFormat, verbosity, reasoningSummary, metadata, maxToolCalls *value
+	input, instructions, textFormat, verbosity, reasoningSummary, metadata, maxToolCalls, previousID *value
+
+	store  bool                 // the response may be kept
+	toKeep *responsestore.Items // the conversation that is to be kept with it; nil = it is not
 
 	unknown []string
 }
@@ -151,6 +155,7 @@ func newRequest(m *model.Model, a *api) *request {
 		flatTools:        a.flatTools,
 		parallelCalls:    true,
 		includeReasoning: true,
+		store:            true,
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 	"baton/openai"
 )
 
-// The fields of POST /v1/responses. A conversation is always sent as a whole:
-// nothing is stored, so nothing can be referred to.
+// The fields of POST /v1/responses.
 
-const notStored = "responses are not stored; send the whole conversation as 'input'"
+const (
+	notStored       = "responses are not stored; send the whole conversation as 'input'"
+	noConversations = "there are no conversations by themselves; 'previous_response_id' goes on from a response, or send the whole conversation as 'input'"
+)
 
 var responsesFields = map[string]reader{
 	"input":             keep(func(r *request) **value { return &r.input }, ""),
@@ -37,8 +39,9 @@ var responsesFields = map[string]reader{
 	"prompt_cache_options": ignored,
 	"client_metadata":      ignored, // Codex'
 
-	"previous_response_id": refused(notStored),
-	"conversation":         refused(notStored),
+	"previous_response_id": keep(func(r *request) **value { return &r.previousID }, "a string"),
+	"store":                boolean(func(r *request) *bool { return &r.store }),
+	"conversation":         refused(noConversations),
 	"prompt":               refused("there are no stored prompts; use 'instructions' and 'input'"),
 	"background":           refusedIfTrue("an answer is given to the request that asks for it, streamed or as a whole"),
 	"context_management":   refusedUnlessEmpty("the input is not changed"),
@@ -223,12 +226,12 @@ func (r *request) echoed() []byte {
 	e.add("max_tool_calls", r.maxToolCalls, "null")
 	e.add("metadata", r.metadata, "{}")
 	e.raw("parallel_tool_calls", strconv.AppendBool(nil, r.parallelCalls))
-	e.raw("previous_response_id", []byte("null"))
+	e.add("previous_response_id", r.previousID, "null")
 	e.open("reasoning")
 	e.add("effort", r.reasoningEffort, "null")
 	e.add("summary", r.reasoningSummary, "null")
 	e.close()
-	e.raw("store", []byte("false"))
+	e.raw("store", strconv.AppendBool(nil, r.toKeep != nil))
 	e.raw("temperature", strconv.AppendFloat(nil, r.sampling.Temperature, 'g', -1, 64))
 	e.open("text")
 	e.add("format", r.textFormat, `{"type":"text"}`)

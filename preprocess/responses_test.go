@@ -21,7 +21,7 @@ func responsesBody(members string) []byte {
 
 func mustRespond(t testing.TB, p *Preprocessor, members string) *Prepared {
 	t.Helper()
-	prepared, err := p.Responses("r", responsesBody(members))
+	prepared, err := p.Responses("r", responsesBody(members), nil)
 	if err != nil {
 		t.Fatalf("%s: %v (%s)", members, err, err.Param)
 	}
@@ -77,7 +77,7 @@ func TestInputBecomesMessages(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		messages, err := r.conversation()
+		messages, err := r.conversation("r", nil)
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
@@ -157,7 +157,7 @@ func TestResponsesRepeat(t *testing.T) {
 		`"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"description":"\u0085\u2028\u2029  end é \\\u2028"}],"top_logprobs":3,"top_p":0.75,"truncation":"disabled"`
 	for members, want := range map[string]string{``: nothing, all: everything} {
 		body := responsesBody(members)
-		prepared, err := p.Responses("r", body)
+		prepared, err := p.Responses("r", body, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func TestBadResponses(t *testing.T) {
 		{`"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{"x":{"type":"secret"}}}}],"tool_choice":"required"`, "tools[0].parameters.properties.x.type", "one of object"},
 		{`"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{"x":{"type":"secret"}}}}],"tool_choice":{"type":"function","name":"f"}`, "tools[0].parameters.properties.x.type", "one of object"},
 	} {
-		prepared, err := p.Responses("r", responsesBody(test.members))
+		prepared, err := p.Responses("r", responsesBody(test.members), nil)
 		members := test.members[:min(len(test.members), 100)]
 		if err == nil {
 			t.Errorf("%s: prepared %+v", members, prepared)
@@ -301,7 +301,7 @@ func TestBadResponses(t *testing.T) {
 // TestTemplateRefusesInput: what a template raises is about the input.
 func TestTemplateRefusesInput(t *testing.T) {
 	p, _ := newTestPreprocessor(t, map[string]string{"chat_template.jinja": `{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}x`})
-	_, err := p.Responses("r", responsesBody(`"instructions":"i"`))
+	_, err := p.Responses("r", responsesBody(`"instructions":"i"`), nil)
 	if err == nil || err.Param != "input" || !strings.Contains(err.Message, "no system") {
 		t.Errorf("%v", err)
 	}

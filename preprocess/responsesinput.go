@@ -2,9 +2,10 @@ package preprocess
 
 import (
 	"baton/openai"
+	"baton/responsestore"
 )
 
-// maxInputItems bounds the items of an input.
+// maxInputItems bounds the items of an input, with those that it only refers to.
 const maxInputItems = 1 << 16
 
 // conversation makes of instructions and input the messages of a chat, as templates
@@ -18,25 +19,35 @@ const maxInputItems = 1 << 16
 //   - What a model gives out at once, its reasoning, text and calls, is one message
 //     of the assistant, as a model's own template writes it.
 //   - The output of a function is a message of the tool.
-func (r *request) conversation() (*value, *openai.Error) {
-	c := items{out: []byte{'['}}
+//
+// What was said up to the end of an earlier response goes before the input; its
+// instructions do not. What is to be kept with the response, whose id this is, becomes
+// r.toKeep. recall may be nil.
+func (r *request) conversation(responseID string, recall Recall) (*value, *openai.Error) {
+	c := items{out: []byte{'['}, recall: recall}
+	if recall != nil && r.store {
+		c.kept = newKeptInput(responseID, recall.MaxResponseBytes())
+	}
 	if r.instructions != nil {
 		c.system = append(c.system, r.instructions.raw())
+	}
+	if r.previousID != nil {
+		if err := c.previous(r.previousID); err != nil {
+			return nil, err
+		}
 	}
 	switch v := r.input; {
 	case v == nil:
 		return nil, openai.Missing("input")
 	case v.isText():
 		c.message("user", [][]byte{v.raw()})
+		c.kept.addText(v.raw())
 	case !v.isArray():
 		return nil, v.wrongType("a string or an array of items")
 	case v.isEmpty():
 		return nil, v.invalid("there must be at least one item.")
 	default:
-		for i, e := range v.elements() {
-			if i == maxInputItems {
-				return nil, v.invalid("at most %d items are allowed.", maxInputItems)
-			}
+		for _, e := range v.elements() {
 			if err := c.add(e); err != nil {
 				return nil, err
 			}
@@ -45,6 +56,7 @@ func (r *request) conversation() (*value, *openai.Error) {
 	c.endAssistant()
 	c.endSystem()
 	c.out = append(c.out, ']')
+	r.toKeep = c.kept.items(c.before)
 	return &value{data: c.out, end: len(c.out), key: "input"}, nil
 }
 
@@ -52,12 +64,18 @@ func (r *request) conversation() (*value, *openai.Error) {
 type items struct {
 	out    []byte   // a JSON array of messages, open
 	begun  bool     // a message is in out
+	count  int      // of items
 	system [][]byte // quoted texts that were said before all others
 
 	// The message of the assistant that is being put together.
 	assistant      bool
 	reasoning, say [][]byte // quoted texts
 	calls          []byte   // JSON objects
+
+	recall        Recall               // nil = nothing is kept
+	before        *responsestore.Items // what was said up to the end of the previous response
+	recalledBytes int                  // of all that the input only refers to
+	kept          *keptInput           // nil = the input is not kept
 }
 
 // An item is an element of the input, its members found.
@@ -66,7 +84,11 @@ type item struct {
 	kind, role, id, content, summary, callID, name, namespace, arguments, output value
 }
 
+// add adds an item of the input or, as v that stands for itself, of an earlier response.
 func (c *items) add(v *value) *openai.Error {
+	if c.count++; c.count > maxInputItems {
+		return openai.InvalidRequest("input", "Invalid value for 'input': at most %d items are allowed.", maxInputItems)
+	}
 	if !v.isObject() {
 		return v.wrongType("an object")
 	}
@@ -105,19 +127,25 @@ func (c *items) add(v *value) *openai.Error {
 	case !given(it.role) && given(it.id):
 		kind = "item_reference"
 	}
+	var err *openai.Error
 	switch kind {
 	case "message":
-		return c.addMessage(&it)
+		err = c.addMessage(&it)
 	case "function_call":
-		return c.addCall(&it)
+		err = c.addCall(&it)
 	case "function_call_output":
-		return c.addOutput(&it)
+		err = c.addOutput(&it)
 	case "reasoning":
-		return c.addReasoning(&it)
+		err = c.addReasoning(&it)
 	case "item_reference":
-		return openai.Unsupported(it.param(), "it refers to an item, and items are not stored; send the item itself")
+		return c.reference(&it)
+	default:
+		return openai.Unsupported(it.kind.param(), "only message, function_call, function_call_output and reasoning are")
 	}
-	return openai.Unsupported(it.kind.param(), "only message, function_call, function_call_output and reasoning are")
+	if err == nil && v.parent != nil {
+		c.kept.addItem(&it, kind)
+	}
+	return err
 }
 
 func given(v value) bool { return v.data != nil && !v.isNull() }

@@ -11,7 +11,7 @@ import (
 // page presents its key itself.
 const (
 	anyOrigin      = "*"
-	corsMethods    = "GET, HEAD, POST"
+	corsMethods    = "GET, HEAD, POST, DELETE"
 	corsMaxAge     = "600" // seconds for which a browser remembers a preflight
 	exposedHeaders = "Retry-After, X-Request-Id, X-Baton-Attempts, X-Baton-Migrations"
 

@@ -19,6 +19,7 @@
 // Most requests are plain: they are read in conn.go and head.go and answered through
 // direct.go. All others are net/http's, and the handlers see no difference.
 //
-// The server holds no state but counters and the set of running requests, which
-// the end of the process needs (shutdown.go) and operators look at (live.go).
+// The server holds no state but counters, the set of running requests, which
+// the end of the process needs (shutdown.go) and operators look at (live.go), and
+// the store of responses, for clients that refer to them (stored.go).
 package server

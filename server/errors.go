@@ -10,6 +10,7 @@ import (
 
 	"baton/engine"
 	"baton/openai"
+	"baton/responsestore"
 )
 
 // Retry-After where no worker gave a hint, in seconds.
@@ -158,6 +159,17 @@ func errNotStored() *openai.Error {
 	return &openai.Error{
 		Status:  http.StatusNotFound,
 		Message: "Responses are not stored here: each is given once, to the request that asked for it.",
+		Type:    openai.TypeInvalidRequest,
+		Code:    "not_found",
+	}
+}
+
+// errNoResponse answers whoever asks for a response that is not kept, or is another
+// client's.
+func errNoResponse(id string) *openai.Error {
+	return &openai.Error{
+		Status:  http.StatusNotFound,
+		Message: "Response with id '" + printable(id) + "' not found: " + responsestore.WhileKept + ".",
 		Type:    openai.TypeInvalidRequest,
 		Code:    "not_found",
 	}

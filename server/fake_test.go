@@ -21,6 +21,7 @@ import (
 	"baton/openai"
 	"baton/parser"
 	"baton/preprocess"
+	"baton/responsestore"
 	"baton/router"
 )
 
@@ -44,6 +45,9 @@ type fakeBody struct {
 	Summarize bool   `json:"summarize"`
 	Short     bool   `json:"short"`
 	Panic     bool   `json:"panic"`
+	Keep      bool   `json:"keep"`     // the response
+	Previous  string `json:"previous"` // goes on from it
+	Refer     string `json:"refer"`    // to an item
 }
 
 // promptIDs is the prompt of every fake choice.
@@ -90,15 +94,35 @@ func (p *fakePreparer) Completion(id string, body []byte) (*preprocess.Prepared,
 // fakeEcho is what a response repeats of its request.
 const fakeEcho = `"instructions":null,"metadata":{"a":"b"},"parallel_tool_calls":true,"temperature":1,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_p":1`
 
-func (p *fakePreparer) Responses(id string, body []byte) (*preprocess.Prepared, *openai.Error) {
+func (p *fakePreparer) Responses(id string, body []byte, recall preprocess.Recall) (*preprocess.Prepared, *openai.Error) {
 	out, err := p.Chat(id, body)
 	if err == nil {
 		out.Echo = []byte(fakeEcho)
+		out.Input, err = fakeInput(id, body, recall)
 		if out.Read != nil {
 			out.Read.Namespaces = map[string]string{"space.f": "space"}
 		}
 	}
 	return out, err
+}
+
+// fakeInput is what was said before a response, which is kept with an item that has its
+// id.
+func fakeInput(id string, body []byte, recall preprocess.Recall) (*responsestore.Items, *openai.Error) {
+	var b fakeBody
+	if err := json.Unmarshal(body, &b); err != nil || recall == nil {
+		return nil, nil
+	}
+	before, found := recall.Conversation(b.Previous)
+	_, referred := recall.Item(b.Refer)
+	switch {
+	case b.Previous != "" && !found || b.Refer != "" && !referred:
+		return nil, openai.PreviousResponseNotFound(b.Previous, responsestore.WhileKept)
+	case !b.Keep:
+		return nil, nil
+	}
+	item := `{"id":"in_` + id + `","type":"message","role":"user","content":[]}`
+	return responsestore.NewItems(before, []byte(item), []int{len(item)}), nil
 }
 
 // choiceIndex is the number that fakePreparer put at the end of the id.

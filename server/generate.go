@@ -14,12 +14,13 @@ import (
 	"baton/engine"
 	"baton/openai"
 	"baton/preprocess"
+	"baton/responsestore"
 )
 
 // An endpoint is one of the three shapes of the generation API.
 type endpoint struct {
 	label   string // in metrics, as Dynamo names it
-	prepare func(p Preparer, requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
+	prepare func(p Preparer, c *call, body []byte) (*preprocess.Prepared, *openai.Error)
 
 	responses bool // a response of items, see responses.go; else chat or text completions, of which are:
 
@@ -30,24 +31,35 @@ type endpoint struct {
 
 var (
 	chatCompletions = endpoint{
-		label:        "chat_completions",
-		prepare:      Preparer.Chat,
+		label: "chat_completions",
+		prepare: func(p Preparer, c *call, body []byte) (*preprocess.Prepared, *openai.Error) {
+			return p.Chat(c.ids.own, body)
+		},
 		replyObject:  "chat.completion",
 		streamObject: "chat.completion.chunk",
 		chat:         true,
 	}
 	completions = endpoint{
-		label:        "completions",
-		prepare:      Preparer.Completion,
+		label: "completions",
+		prepare: func(p Preparer, c *call, body []byte) (*preprocess.Prepared, *openai.Error) {
+			return p.Completion(c.ids.own, body)
+		},
 		replyObject:  "text_completion",
 		streamObject: "text_completion",
 	}
 	responses = endpoint{
 		label:     "responses",
-		prepare:   Preparer.Responses,
+		prepare:   prepareResponse,
 		responses: true,
 	}
 )
+
+func prepareResponse(p Preparer, c *call, body []byte) (*preprocess.Prepared, *openai.Error) {
+	if c.kept == nil {
+		return p.Responses(c.ids.own, body, nil)
+	}
+	return p.Responses(c.ids.own, body, c.kept)
+}
 
 const (
 	debugHeader      = "X-Baton-Debug"
@@ -69,7 +81,8 @@ type call struct {
 	from   origin
 	debug  bool // the client wants to know how its answer came about
 	cancel context.CancelCauseFunc
-	stop   context.CancelFunc // of the time limit; nil = there is none
+	stop   context.CancelFunc    // of the time limit; nil = there is none
+	kept   *responsestore.Client // what the client sees of earlier responses; nil = nothing is kept, or this is none
 
 	// Known once the request is prepared.
 	prepared   *preprocess.Prepared
@@ -136,6 +149,9 @@ func (s *Server) begin(ep *endpoint, r *http.Request) (c *call, ctx context.Cont
 		debug:  r.Header.Get(debugHeader) == "1",
 		cancel: cancel,
 	}
+	if ep.responses {
+		c.kept = s.clientOf(r)
+	}
 	if refusal := s.running.add(c); refusal != nil {
 		return c, ctx, refusal
 	}
@@ -191,7 +207,7 @@ func (c *call) prepare(body []byte) (refusal *openai.Error) {
 			refusal = errInternal()
 		}
 	}()
-	p, refusal := c.ep.prepare(c.server.preparer, c.ids.own, body)
+	p, refusal := c.ep.prepare(c.server.preparer, c, body)
 	if refusal != nil {
 		c.guess(body)
 		return refusal

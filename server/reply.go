@@ -58,7 +58,7 @@ func (c *call) reply(ctx context.Context, w http.ResponseWriter) *engine.Error {
 		return failure
 	}
 	c.setTraceHeaders(w)
-	if err := c.writeReply(w, body.appendTo(nil)); err != nil {
+	if err := c.server.writeReply(w, body.appendTo(nil)); err != nil {
 		return &engine.Error{Kind: engine.Cancelled, Err: err}
 	}
 	return nil
@@ -165,13 +165,13 @@ func (c *call) appendChoice(dst []byte, index int, a *collected) []byte {
 }
 
 // writeReply writes a whole reply, each piece within the write time-out.
-func (c *call) writeReply(w http.ResponseWriter, body []byte) error {
+func (s *Server) writeReply(w http.ResponseWriter, body []byte) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	rc := http.NewResponseController(w)
-	timeout := c.server.cfg.WriteTimeout
+	timeout := s.cfg.WriteTimeout
 	for len(body) > 0 {
 		if timeout > 0 {
 			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // not every writer has deadlines

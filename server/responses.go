@@ -66,6 +66,10 @@ type responseOutput struct {
 	give    func(parser.Event) // o.addPiece, made once
 
 	items []byte // JSON of those that are complete, with commas between them
+	ends  []int  // of each in items, if the response is to be kept
+
+	// Where the object, and in it the output, was appended last.
+	objectStart, outputStart, objectEnd int
 
 	kind   *itemKind // of the item that is open; nil = none is
 	index  int       // of that item, or the next one
@@ -167,6 +171,9 @@ func (o *responseOutput) close(status string) {
 		o.watch.closed(status)
 	}
 	o.items = o.appendItem(appendComma(o.items), status)
+	if o.choice.call.prepared.Input != nil {
+		o.ends = append(o.ends, len(o.items))
+	}
 	o.kind = nil
 	o.index++
 	o.text = o.text[:0]
@@ -259,6 +266,7 @@ func (o *responseOutput) appendLogprobs(dst []byte) []byte {
 // nil; usage is that of a response that has ended well.
 func (o *responseOutput) appendResponse(dst []byte, status string, failure *openai.Error, usage *tokenUsage) []byte {
 	c := o.choice.call
+	o.objectStart = len(dst)
 	dst = appendString(append(dst, `{"id":`...), c.ids.own)
 	dst = appendInt(append(dst, `,"object":"response","created_at":`...), int(c.start.Unix()))
 	dst = appendString(append(dst, `,"status":`...), status)
@@ -282,7 +290,9 @@ func (o *responseOutput) appendResponse(dst []byte, status string, failure *open
 		dst = append(dst, "null"...)
 	}
 	dst = appendString(append(dst, `,"model":`...), c.prepared.Model)
-	dst = append(append(dst, `,"output":[`...), o.items...)
+	dst = append(dst, `,"output":[`...)
+	o.outputStart = len(dst)
+	dst = append(dst, o.items...)
 	if o.kind != nil && status == statusFailed {
 		if len(o.items) > 0 {
 			dst = append(dst, ',')
@@ -296,7 +306,9 @@ func (o *responseOutput) appendResponse(dst []byte, status string, failure *open
 	} else {
 		dst = append(dst, "null"...)
 	}
-	return append(dst, '}')
+	dst = append(dst, '}')
+	o.objectEnd = len(dst)
+	return dst
 }
 
 // responseErrorCode is the code of a failed response: OpenAI has few, and SDKs list
@@ -324,5 +336,7 @@ func (r *responseReply) add(c *choice) { r.responseOutput.add(&c.delta) }
 
 func (r *responseReply) appendTo(dst []byte) []byte {
 	u := r.choice.call.usage()
-	return r.appendResponse(dst, r.status, nil, &u)
+	dst = r.appendResponse(dst, r.status, nil, &u)
+	r.save(dst)
+	return dst
 }

@@ -138,6 +138,7 @@ func (e *responseEncoder) last(dst []byte, usage *tokenUsage, comment []byte) []
 		kind = "response.incomplete"
 	}
 	e.lifecycle(kind, e.status, nil, usage)
+	e.save(e.buf)
 	return e.take()
 }
 

@@ -125,7 +125,7 @@ func TestPreflight(t *testing.T) {
 		ts := newRig(says("x"), knowsOnly("s3cret"), allows(strings.Fields(origins)...)).serve(t)
 		resp, raw := do(t, ts, "OPTIONS", chatPath, append(ask, "Origin", page)...)
 		h := resp.Header
-		if resp.StatusCode != 204 || len(raw) > 0 || h.Get("Access-Control-Allow-Origin") != want || h.Get("Access-Control-Allow-Methods") != "GET, HEAD, POST" ||
+		if resp.StatusCode != 204 || len(raw) > 0 || h.Get("Access-Control-Allow-Origin") != want || h.Get("Access-Control-Allow-Methods") != "GET, HEAD, POST, DELETE" ||
 			h.Get("Access-Control-Allow-Headers") != header || h.Get("Access-Control-Max-Age") == "" || h.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("origins %s: %d %v", origins, resp.StatusCode, h)
 		}

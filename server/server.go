@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +14,7 @@ import (
 	"baton/backend"
 	"baton/openai"
 	"baton/preprocess"
+	"baton/responsestore"
 	"baton/router"
 	"baton/tracing"
 )
@@ -37,7 +40,8 @@ type Server struct {
 type Preparer interface {
 	Chat(requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
 	Completion(requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
-	Responses(requestID string, body []byte) (*preprocess.Prepared, *openai.Error)
+	// The id of the response is requestID; recall may be nil.
+	Responses(requestID string, body []byte, recall preprocess.Recall) (*preprocess.Prepared, *openai.Error)
 }
 
 // A Generator runs one choice. See backend.Stream for what it promises.
@@ -72,6 +76,9 @@ type Config struct {
 	// KnowsKey reports whether a client's key is good; nil = none is needed. It is
 	// called from any goroutine, and takes the same time whatever the key is.
 	KnowsKey func(key string) bool
+
+	// ResponseStore keeps responses for those who refer to them; nil = none is kept.
+	ResponseStore *responsestore.Store
 
 	// CORSOrigins are the origins whose pages browsers let use the API, in the
 	// form of the Origin header; "*" = every one.
@@ -110,20 +117,12 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	route := func(method, pattern string, h http.HandlerFunc) {
 		mux.HandleFunc(method+" "+pattern, h)
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", allowed(method))
-			writeError(w, &openai.Error{
-				Status:  http.StatusMethodNotAllowed,
-				Message: "The method " + printable(r.Method) + " is not allowed here; use " + method + ".",
-				Type:    openai.TypeInvalidRequest,
-				Code:    "method_not_allowed",
-			})
-		})
+		mux.HandleFunc(pattern, notAllowed(method))
 	}
 	route("POST", "/v1/chat/completions", s.generate(&chatCompletions))
 	route("POST", "/v1/completions", s.generate(&completions))
 	route("POST", "/v1/responses", s.generate(&responses))
-	mux.HandleFunc("/v1/responses/{id...}", func(w http.ResponseWriter, r *http.Request) { writeError(w, errNotStored()) })
+	s.routeStored(mux)
 	route("GET", "/v1/models", s.listModels)
 	route("GET", "/v1/models/{id...}", s.showModel)
 	route("GET", "/health", s.health)
@@ -141,10 +140,20 @@ func (s *Server) Handler() http.Handler {
 	return s.withRequestID(s.recovering(limitBody(s.withCORS(s.authenticated(mux)))))
 }
 
-// allowed is the Allow header of a route; ServeMux serves HEAD where it serves GET.
-func allowed(method string) string {
-	if method == "GET" {
-		return "GET, HEAD"
+// notAllowed answers all methods that a route does not have; it has these. ServeMux
+// serves HEAD where it serves GET.
+func notAllowed(methods ...string) http.HandlerFunc {
+	allow := methods
+	if methods[0] == "GET" {
+		allow = slices.Insert(slices.Clone(methods), 1, "HEAD")
 	}
-	return method
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		writeError(w, &openai.Error{
+			Status:  http.StatusMethodNotAllowed,
+			Message: "The method " + printable(r.Method) + " is not allowed here; use " + strings.Join(methods, " or ") + ".",
+			Type:    openai.TypeInvalidRequest,
+			Code:    "method_not_allowed",
+		})
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"baton/config"
 	"baton/migration"
 	"baton/preprocess"
+	"baton/responsestore"
 	"baton/router"
 	"baton/server"
 	"baton/thinking"
@@ -198,12 +199,21 @@ func policy(mode string) router.Policy {
 	panic(fmt.Sprintf("router mode %q", mode)) // config lets no other through
 }
 
+// responseStore returns where responses are kept; nil = nowhere.
+func responseStore(cfg *config.Serve) *responsestore.Store {
+	if cfg.ResponseStoreBytes == 0 {
+		return nil
+	}
+	return responsestore.New(cfg.ResponseStoreBytes)
+}
+
 func serverConfig(cfg *config.Serve, access *security, tracer *tracing.Tracer) server.Config {
 	return server.Config{
 		SSEKeepAliveInterval:  cfg.KeepAliveInterval,
 		WriteTimeout:          cfg.WriteTimeout,
 		RequestTimeout:        cfg.RequestTimeout,
 		MaxBodyBytes:          cfg.MaxBodyBytes,
+		ResponseStore:         responseStore(cfg),
 		MaxConcurrentRequests: cfg.MaxConcurrentRequests,
 		OverloadStatus:        cfg.OverloadStatus,
 		MetricsNamespace:      cfg.MetricsPrefix,
