@@ -38,8 +38,13 @@ type job struct {
 }
 
 type target struct {
-	URL   string            `json:"url"`
-	Cases map[string]string `json:"cases"` // what to ask, by the names of the cases
+	URL   string                  `json:"url"`
+	Cases map[string]instructions `json:"cases"` // by name
+}
+
+type instructions struct {
+	Ask      string `json:"ask"` // how: the program's name for it
+	Question string `json:"question"`
 }
 
 // programs are the SDKs, and the cases that each has. A case with a dot is a
@@ -54,13 +59,14 @@ var programs = []struct {
 	{"openai-node", node("openai.mjs"),
 		answers + " choices logprobs reasoning " + calls + on("responses", answers+" logprobs reasoning "+calls)},
 	{"openai-go", golang,
-		answers + " choices logprobs reasoning " + calls + on("responses", "text whole schema reasoning tools parallel required loop")},
+		answers + " choices logprobs reasoning " + calls + on("responses", "text whole schema schema_thought reasoning tools parallel required loop")},
 	{"vercel-ai", node("vercel.mjs"), answers + " reasoning schema_or_tools " + calls +
 		on("openai", answers+" logprobs tools") + on("responses", answers+" logprobs reasoning schema_or_tools "+calls)},
 	{"langchain-python", python("langchain_sdk.py"),
 		answers + " choices logprobs " + calls + on("responses", answers+" reasoning "+calls)}, // shows reasoning only of responses
 	{"langchain-js", node("langchain.mjs"),
-		answers + " choices logprobs reasoning " + calls + on("responses", answers+" reasoning "+calls)},
+		// Of responses it does not say that a call is required.
+		answers + " choices logprobs reasoning " + calls + on("responses", answers+" reasoning tools parallel named loop")},
 	{"agents-python", python("agents_sdk.py"),
 		agents + " reasoning" + on("responses", agents+" reasoning")},
 	{"agents-js", node("agents.mjs"),
@@ -69,7 +75,7 @@ var programs = []struct {
 
 // What most SDKs can ask for.
 const (
-	answers = "text whole schema schema_streamed"
+	answers = "text whole schema schema_streamed schema_thought"
 	calls   = "tools parallel required required_streamed named loop"
 	agents  = answers + " schema_or_tools required named loop"
 )
@@ -99,8 +105,10 @@ var (
 
 // A testCase is something that programs ask for.
 type testCase struct {
-	question string                          // "" = sea
-	on       []string                        // the fleets that may be asked
+	ask      string // the program's case; "" = the one with this name
+	question string // "" = sea
+	on       []string
+	moves    float64                         // of each request, on the fleets that fail; 0 = 2
 	want     func(*testing.T, string) answer // the undisturbed answer at this URL, as the plain API has it; may have more fields
 	check    func(*testing.T, answer)        // of the undisturbed answer
 }
@@ -116,33 +124,34 @@ var (
 	beforeFirstToken = []string{"early"}
 )
 
+// The model may think before a constrained answer, so that this is asked for in parts:
+// a first token, the rest of the thought if that opens one, and the answer. The first
+// is too short to be cut in the middle.
 var cases = map[string]testCase{
 	"text":              {on: anyTime, want: plainText},
 	"whole":             {on: anyTime, want: plainText},
-	"choices":           {on: []string{"vllm"}, want: plainChoices}, // llama.cpp draws anew after a move
+	"choices":           {on: []string{"vllm"}, moves: 4, want: plainChoices}, // llama.cpp draws anew after a move
 	"logprobs":          {on: anyTime, want: plainLogprobs},
 	"reasoning":         {question: thought, on: anyTime, want: plainReasoning},
 	"schema":            {on: anyTime, check: isReport},
-	"schema_streamed":   {on: beforeFirstToken, check: isReport},
+	"schema_streamed":   {on: beforeFirstToken, moves: 4, check: isReport},
+	"schema_thought":    {ask: "schema", question: thought, on: anyTime, moves: 4, check: isReport},
 	"schema_or_tools":   {on: anyTime, check: isReport},
 	"tools":             {question: "Ask get_weather.", on: anyTime, check: areCalls("get_weather")},
-	"parallel":          {question: "Ask get_time, get_weather and again get_time. /think", on: anyTime, check: areCalls("get_time", "get_weather", "get_time")},
+	"parallel":          {ask: "tools", question: "Ask get_time, get_weather and again get_time. /think", on: anyTime, check: areCalls("get_time", "get_weather", "get_time")},
 	"required":          {on: anyTime, check: areCalls()},
-	"required_streamed": {on: beforeFirstToken, check: areCalls()},
+	"required_streamed": {on: beforeFirstToken, moves: 4, check: areCalls()},
 	"named":             {on: anyTime, check: areCalls("get_time")},
 	"loop":              {question: "What do get_weather and get_time say?", on: anyTime, check: answeredCalls("get_weather", "get_time")},
 }
 
-// Each request of a program moves twice, each of its two choices too.
-func movesOf(name string, a answer) float64 {
+// movesOf is how often the requests of a case move on a fleet that fails.
+func movesOf(c testCase, a answer) float64 {
 	requests, ok := a["requests"].(float64)
 	if !ok {
 		requests = 1
 	}
-	if name == "choices" {
-		requests = 2
-	}
-	return 2 * requests
+	return requests * cmp.Or(c.moves, 2)
 }
 
 func TestSDKsAskThroughMigrations(t *testing.T) {
@@ -192,7 +201,7 @@ func TestSDKsAskThroughMigrations(t *testing.T) {
 			for i, f := range failing {
 				moves := 0.0
 				for name, a := range got[1+i] {
-					moves += movesOf(name, got[0][name])
+					moves += movesOf(cases[base(name)], got[0][name])
 					if differs := difference(a, got[0][name]); differs != "" {
 						t.Errorf("%s on %s: %s", name, f.name, differs)
 					}
@@ -212,7 +221,7 @@ func start(t *testing.T, f fleet) fleet {
 	if err := sim.WriteModel(dir); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--model-path", dir, "--migration-limit", "3", "--inhibit-duration", "1ms"}
+	args := []string{"--model-path", dir, "--migration-limit", "6", "--inhibit-duration", "1ms"}
 	for range 3 { // two die in each answer, and one can always be asked at once
 		port := harness.FreePort(t)
 		worker := []string{"sim", "--kind", f.kind, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--gap", "1ms", "--mean-length", "120"}
@@ -230,10 +239,15 @@ func start(t *testing.T, f fleet) fleet {
 
 // target is what of these cases the fleet is to be asked: an undisturbed one all.
 func (f fleet) target(names string) target {
-	t := target{URL: f.url, Cases: map[string]string{}}
+	t := target{URL: f.url, Cases: map[string]instructions{}}
 	for name := range strings.FieldsSeq(names) {
 		if c := cases[base(name)]; len(f.faults) == 0 || slices.Contains(c.on, f.name) {
-			t.Cases[name] = cmp.Or(c.question, sea)
+			_, variant, _ := strings.Cut(name, ".")
+			ask := cmp.Or(c.ask, base(name))
+			if variant != "" {
+				ask += "." + variant
+			}
+			t.Cases[name] = instructions{ask, cmp.Or(c.question, sea)}
 		}
 	}
 	return t

@@ -19,8 +19,11 @@ import (
 var job struct {
 	Model   string `json:"model"`
 	Targets []struct {
-		URL   string            `json:"url"`
-		Cases map[string]string `json:"cases"` // their questions
+		URL   string `json:"url"`
+		Cases map[string]struct {
+			Ask      string `json:"ask"`
+			Question string `json:"question"`
+		} `json:"cases"`
 	} `json:"targets"`
 }
 
@@ -71,7 +74,6 @@ var cases = map[string]func(s sdk, p params) (any, error){
 	"schema_streamed": func(s sdk, p params) (any, error) { return parsedOf(s.streamed(withSchema(p))) },
 	"reasoning":       reasoning,
 	"tools":           func(s sdk, p params) (any, error) { return called(s.streamed(withTools(p))) },
-	"parallel":        func(s sdk, p params) (any, error) { return called(s.streamed(withTools(p))) },
 	"required": func(s sdk, p params) (any, error) {
 		return called(s.client.Chat.Completions.New(s.ctx, required(withTools(p))))
 	},
@@ -99,14 +101,14 @@ func run() error {
 	for _, target := range job.Targets {
 		s := sdk{ctx, openai.NewClient(option.WithBaseURL(target.URL+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0))}
 		answers := map[string]any{}
-		for name, question := range target.Cases {
-			if ask, ok := responseCases[name]; ok {
-				answers[name] = orError(ask(s, question))
+		for name, c := range target.Cases {
+			if ask, ok := responseCases[c.Ask]; ok {
+				answers[name] = orError(ask(s, c.Question))
 				continue
 			}
-			answers[name] = orError(cases[name](s, params{
+			answers[name] = orError(cases[c.Ask](s, params{
 				Model:               job.Model,
-				Messages:            []openai.ChatCompletionMessageParamUnion{openai.UserMessage(question)},
+				Messages:            []openai.ChatCompletionMessageParamUnion{openai.UserMessage(c.Question)},
 				Temperature:         openai.Float(0),
 				MaxCompletionTokens: openai.Int(400),
 			}))

@@ -49,8 +49,7 @@ var responseCases = map[string]func(s sdk, question string) (any, error){
 		parsed, err := parse(r.OutputText())
 		return map[string]any{"parsed": parsed, "status": r.Status}, err
 	},
-	"tools.responses":    calledInResponse,
-	"parallel.responses": calledInResponse,
+	"tools.responses": calledInResponse,
 	"required.responses": func(s sdk, question string) (any, error) {
 		p := askedWithTools(question)
 		p.ToolChoice = responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: openai.Opt(responses.ToolChoiceOptionsRequired)}

@@ -44,9 +44,9 @@ export async function run(cases) {
   const out = [];
   for (const target of job.targets) {
     const answers = {};
-    for (const [name, question] of Object.entries(target.cases)) {
+    for (const [name, { ask, question }] of Object.entries(target.cases)) {
       try {
-        answers[name] = await cases[name](target.url + '/v1', question);
+        answers[name] = await cases[ask](target.url + '/v1', question);
       } catch (e) {
         answers[name] = { error: [e.stack, e.cause?.stack, e.responseBody].filter(Boolean).join('\n') };
       }

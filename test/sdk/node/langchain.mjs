@@ -101,7 +101,6 @@ const cases = {
     };
   },
   tools: async (url, question) => called(await joined(bound(url).stream(question))),
-  parallel: async (url, question) => called(await joined(bound(url).stream(question))),
   required: async (url, question) => called(await bound(url, required).invoke(question)),
   required_streamed: async (url, question) => called(await joined(bound(url, required).stream(question))),
   named: async (url, question) => called(await bound(url, named).invoke(question)),

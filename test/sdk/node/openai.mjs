@@ -80,7 +80,6 @@ const cases = {
     };
   },
   tools: async (url, question) => called(await streamed(url, withTools(question))),
-  parallel: async (url, question) => called(await streamed(url, withTools(question))),
   required: async (url, question) => called(await completions(url).parse(withTools(question, required))),
   required_streamed: async (url, question) => called(await streamed(url, withTools(question, required))),
   named: async (url, question) => called(await completions(url).parse(withTools(question, named))),

@@ -46,8 +46,6 @@ const called = (response) =>
 const report = { text: { format: zodTextFormat(Report, 'report') } };
 const parsedOf = (response) => ({ parsed: response.output_parsed, status: response.status });
 
-const tools = async (url, question) => called((await streamed(url, withTools(question))).response);
-
 export const responses = {
   text: async (url, question) => {
     const { response, deltas } = await streamed(url, ask(question));
@@ -79,8 +77,7 @@ export const responses = {
       counted: 0 < counted && counted < response.usage.output_tokens,
     };
   },
-  tools,
-  parallel: tools,
+  tools: async (url, question) => called((await streamed(url, withTools(question))).response),
   required: async (url, question) => called(await client(url).responses.parse(withTools(question, required))),
   required_streamed: async (url, question) => called((await streamed(url, withTools(question, required))).response),
   named: async (url, question) => called(await client(url).responses.parse(withTools(question, named))),

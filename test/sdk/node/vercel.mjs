@@ -83,7 +83,6 @@ const casesOn = (model) => ({
     };
   },
   tools: async (url, question) => called(await streamed(withTools(model(url), question))),
-  parallel: async (url, question) => called(await streamed(withTools(model(url), question))),
   required: async (url, question) => called(await generateText(withTools(model(url), question, required))),
   required_streamed: async (url, question) => called(await streamed(withTools(model(url), question, required))),
   named: async (url, question) => called(await generateText(withTools(model(url), question, named))),

@@ -68,9 +68,9 @@ def run(cases: dict, loop=None) -> None:
     out = []
     for target in job["targets"]:
         answers = {}
-        for name, question in target["cases"].items():
+        for name, case in target["cases"].items():
             try:
-                answer = cases[name](target["url"] + "/v1", question)
+                answer = cases[case["ask"]](target["url"] + "/v1", case["question"])
                 answers[name] = loop.run_until_complete(answer) if inspect.isawaitable(answer) else answer
             except Exception:
                 answers[name] = {"error": traceback.format_exc(limit=-6)}

@@ -135,7 +135,6 @@ cases = {
     "schema_streamed": schema_streamed,
     "reasoning": reasoning,
     "tools": tools,
-    "parallel": tools,
     "required": required,
     "required_streamed": required_streamed,
     "named": named,

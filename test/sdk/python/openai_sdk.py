@@ -130,7 +130,6 @@ run(
         "schema_streamed": schema_streamed,
         "reasoning": reasoning,
         "tools": tools,
-        "parallel": tools,
         "required": required,
         "required_streamed": required_streamed,
         "named": named,
