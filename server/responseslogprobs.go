@@ -39,7 +39,7 @@ func (l *outputLogprobs) waiting() bool { return l != nil && len(l.ends) > 0 }
 // before them was syntax, and is dropped.
 func (l *outputLogprobs) take(text []byte, kind *itemKind) []byte {
 	first, last := 0, len(l.ends)
-	if at := bytes.Index(l.text, text); at >= 0 && !l.plain && len(text) > 0 {
+	if at := l.find(text); at >= 0 && !l.plain && len(text) > 0 {
 		for first < last && l.ends[first].text <= at {
 			first++
 		}
@@ -60,6 +60,20 @@ func (l *outputLogprobs) take(text []byte, kind *itemKind) []byte {
 	}
 	l.drop(last)
 	return taken
+}
+
+// find returns where a text that is shown begins in that of the tokens; -1 if nowhere.
+// What is before it may hold the same by chance, as </think> does, but rarely from the
+// beginning of a token on.
+func (l *outputLogprobs) find(text []byte) int {
+	start := 0
+	for _, end := range l.ends {
+		if bytes.HasPrefix(l.text[start:], text) {
+			return start
+		}
+		start = end.text
+	}
+	return bytes.Index(l.text, text)
 }
 
 // drop forgets the first n tokens that wait.

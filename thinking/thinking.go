@@ -168,6 +168,20 @@ func failed(t *engine.Trace) (workers []string) {
 	return workers
 }
 
+// hasEnd reports whether ids end with what ends a thought: see Thought.Ends.
 func hasEnd(ids, end []engine.TokenID) bool {
-	return len(ids) >= len(end) && slices.Equal(ids[len(ids)-len(end):], end)
+	begin, last := end[:len(end)-1], end[len(end)-1]
+	n := len(ids) - 1
+	if n < 0 || ids[n] != last {
+		return false
+	}
+	for i := n - 1; i >= 0 && len(begin) > 0; i-- {
+		switch ids[i] {
+		case begin[0]:
+			return n-i >= len(begin) && slices.Equal(ids[i:i+len(begin)], begin)
+		case last:
+			return false // of something else that has ended
+		}
+	}
+	return len(begin) == 0
 }
