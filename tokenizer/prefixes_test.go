@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,25 +162,64 @@ func TestConversationGoesOn(t *testing.T) {
 // The memory is bounded, and what is not used is forgotten, by the clock alone.
 func TestConversationsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tok := small(t, "byte level")
-		for i := range 60 {
-			text := strings.Repeat(fmt.Sprintf("%d a b c<|end|>", i), 15_000)
-			if _, err := tok.EncodeConversation(t.Context(), text, true, ""); err != nil {
-				t.Fatal(err)
+		var k prefixes
+		count := func() (texts, marks, bytes int) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			for at := k.texts.Front(); at != nil; at = at.Next() {
+				kept := at.Value.(*keptText)
+				texts, marks, bytes = texts+1, marks+len(kept.marks), bytes+kept.size()
+			}
+			if bytes != k.bytes || marks != len(k.marks) {
+				t.Errorf("%d bytes are kept, %d counted; %d marks, %d in the table", bytes, k.bytes, marks, len(k.marks))
+			}
+			return texts, marks, bytes
+		}
+		ids := make([]int32, 100_000)
+		for i := range byte(200) {
+			k.keep(ids, []mark{{hash: prefixHash{i, 1}, ids: 50_000}, {hash: prefixHash{i, 2}, ids: len(ids)}}, 0)
+			if _, _, bytes := count(); bytes > maxPrefixBytes {
+				t.Fatalf("%d bytes are kept", bytes)
 			}
 		}
-		sum, marks := 0, 0
-		for at := tok.known.texts.Front(); at != nil; at = at.Next() {
-			kept := at.Value.(*keptText)
-			sum, marks = sum+kept.size(), marks+len(kept.marks)
+		if texts, _, bytes := count(); bytes < maxPrefixBytes*9/10 {
+			t.Errorf("%d texts of %d bytes are kept", texts, bytes)
 		}
-		if sum != tok.known.bytes || sum > maxPrefixBytes || sum < maxPrefixBytes/2 || marks != len(tok.known.marks) {
-			t.Errorf("%d bytes are kept, %d counted; %d marks, %d in the table", sum, tok.known.bytes, marks, len(tok.known.marks))
+		k.keep(make([]int32, maxPrefixBytes), []mark{{hash: prefixHash{1, 3}, ids: maxPrefixBytes}}, 0)
+		if _, known := k.find([]mark{{hash: prefixHash{199, 1}}, {hash: prefixHash{199, 2}}}); known != 2 {
+			t.Error("the newest is not known, or was driven out by one that is too large")
+		}
+		time.Sleep(maxPrefixAge - time.Second)
+		if _, known := k.find([]mark{{hash: prefixHash{199, 1}}}); known != 1 {
+			t.Error("it was forgotten too soon")
+		}
+		time.Sleep(maxPrefixAge - time.Second)
+		if texts, _, _ := count(); texts != 1 {
+			t.Errorf("%d texts are kept, one was used", texts)
 		}
 		time.Sleep(2 * maxPrefixAge)
 		synctest.Wait()
-		if k := &tok.known; k.texts.Len() != 0 || len(k.marks) != 0 || k.bytes != 0 || k.timer != nil {
-			t.Errorf("%d texts and %d marks are kept for ever", k.texts.Len(), len(k.marks))
+		if texts, marks, _ := count(); texts != 0 || marks != 0 || k.timer != nil {
+			t.Errorf("%d texts and %d marks are kept for ever", texts, marks)
 		}
 	})
+}
+
+func TestConversationsAtOnce(t *testing.T) {
+	tok := small(t, "byte level")
+	turn := strings.Repeat("hello the world 123 ", 60) + "<|end|>"
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			text := strings.Repeat(turn, 30)
+			for k := range 6 {
+				text += fmt.Sprint(i%2, k) + turn
+				got, err := tok.EncodeConversation(t.Context(), text, true, "")
+				if want := tok.Encode(text, true); err != nil || !slices.Equal(got, want) {
+					t.Errorf("%d ids, %v, by itself %d", len(got), err, len(want))
+				}
+			}
+		})
+	}
+	group.Wait()
 }
