@@ -73,6 +73,7 @@ type conn struct {
 	server *Server
 	remote string
 	busy   atomic.Bool // a request is answered
+	ahead  atomic.Bool // of the next one, more is read meanwhile
 	over   chan bool   // gets a value with the end of each answer: whether the connection goes on
 	first  [1]byte     // of a request
 }
@@ -110,7 +111,7 @@ func (c *conn) serve() (unread []byte, goesOn bool) {
 		_ = c.SetReadDeadline(time.Now().Add(timeout)) // of a closed one it fails, as Read will
 	}
 	begun, err := c.await(nil, 0)
-	for goesOn = true; goesOn && err == nil; goesOn = <-c.over {
+	for goesOn = true; goesOn && err == nil; goesOn = c.answered() {
 		r, unread := c.receive(begun)
 		if r == nil {
 			return unread, true
@@ -120,7 +121,10 @@ func (c *conn) serve() (unread []byte, goesOn bool) {
 			strays = maxStrayLineEnds
 		}
 		d := c.answer(r)
-		if begun, err = c.await(unread, strays); err != nil {
+		if begun, err = c.await(unread, strays); err == nil {
+			begun, err = c.readAhead(begun)
+		}
+		if err != nil {
 			d.lost(err)
 		}
 	}
@@ -153,6 +157,34 @@ func (c *conn) await(unread []byte, strays int) (begun []byte, err error) {
 		}
 		begun = begun[1:]
 	}
+}
+
+// readAhead reads on behind the beginning of a request while the one before is
+// answered, because who sends early may leave as well. It stops when the answer is
+// complete, or when there is so much that nobody can tell.
+func (c *conn) readAhead(begun []byte) ([]byte, error) {
+	c.ahead.Store(true) // and then look at busy: idle does it the other way round
+	if !c.busy.Load() {
+		return begun, nil
+	}
+	ahead := append(make([]byte, 0, plainHeadBytes), begun...)
+	for c.busy.Load() && len(ahead) < cap(ahead) {
+		n, err := c.Read(ahead[len(ahead):cap(ahead)])
+		ahead = ahead[:len(ahead)+n]
+		if err != nil && c.busy.Load() {
+			return nil, err
+		}
+	}
+	return ahead, nil
+}
+
+// answered waits for the end of an answer and reports whether the connection goes on.
+func (c *conn) answered() bool {
+	goesOn := <-c.over
+	if c.ahead.Swap(false) {
+		_ = c.SetReadDeadline(time.Now().Add(plainRequestTime)) // of a closed one it fails, as Read will
+	}
+	return goesOn
 }
 
 // headBuffers are lent to requests that are read.
@@ -204,11 +236,15 @@ func (c *conn) receive(begun []byte) (r *http.Request, unread []byte) {
 	return r, unread
 }
 
-// idle reports whether the connection can wait for its next request.
+// idle reports whether the connection can wait for its next request, of which the
+// beginning may have been read.
 func (c *conn) idle() bool {
 	c.busy.Store(false)
 	timeout := c.server.http.IdleTimeout
-	if timeout <= 0 {
+	switch {
+	case c.ahead.Load():
+		timeout = -1 // it must not be waited for before what there is has been looked at
+	case timeout <= 0:
 		timeout = defaultIdleTimeout
 	}
 	return !c.server.conns.closed.Load() && c.SetReadDeadline(time.Now().Add(timeout)) == nil

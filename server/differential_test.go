@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -51,8 +52,8 @@ func TestAsNetHTTP(t *testing.T) {
 				}
 			}
 			stop()
-			if got, want := counters(t, ours), counters(t, theirs); !slices.Equal(got, want) {
-				t.Errorf("metrics:\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			if got, want := counters(t, ours), counters(t, theirs); !maps.Equal(got, want) {
+				t.Errorf("metrics: %v, %v", difference(want, got), difference(got, want))
 			}
 		}
 	})
@@ -152,24 +153,37 @@ func readAnswer(in *bufio.Reader) (string, error) {
 }
 
 // counters are the counted things of a rig's metrics, but no times.
-func counters(t *testing.T, rig *rig) (lines []string) {
+func counters(t *testing.T, rig *rig) map[string]float64 {
 	families, err := rig.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
+	counts := make(map[string]float64)
 	for _, f := range families {
 		for _, m := range f.Metric {
+			name := fmt.Sprint(f.GetName(), m.Label)
 			switch f.GetType() {
 			case dto.MetricType_COUNTER:
-				lines = append(lines, fmt.Sprint(f.GetName(), m.Label, m.Counter.GetValue()))
+				counts[name] = m.Counter.GetValue()
 			case dto.MetricType_GAUGE:
-				lines = append(lines, fmt.Sprint(f.GetName(), m.Label, m.Gauge.GetValue()))
+				counts[name] = m.Gauge.GetValue()
 			case dto.MetricType_HISTOGRAM:
-				lines = append(lines, fmt.Sprint(f.GetName(), m.Label, m.Histogram.GetSampleCount()))
+				counts[name] = float64(m.Histogram.GetSampleCount())
 			}
 		}
 	}
-	return lines
+	return counts
+}
+
+// difference is what has changed between two states of counters.
+func difference(before, after map[string]float64) map[string]float64 {
+	changed := make(map[string]float64)
+	for name, n := range after {
+		if n != before[name] {
+			changed[name] = n - before[name]
+		}
+	}
+	return changed
 }
 
 // What conversations are made of.
@@ -267,4 +281,81 @@ func randomRequest(rnd *rand.Rand) string {
 	rnd.Shuffle(len(head), func(i, j int) { head[i], head[j] = head[j], head[i] })
 	return method + usually(" ", []string{"  ", "\t", ""}) + usually(path, targets) + usually(" ", []string{"  ", ""}) + usually("HTTP/1.1", versions) +
 		usually("\r\n", []string{"\n", "\r", ""}) + strings.Join(head, usually("\r\n", []string{"\n"})) + "\r\n\r\n" + body
+}
+
+// However a client leaves, it is noticed when net/http notices it, and counted as
+// the same, or before.
+func TestLeavingAsNetHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(11, uint64(*differentialCases)))
+		change := func(c *Config) { c.WriteTimeout, c.SSEKeepAliveInterval = 8*time.Second, 3*time.Second }
+		text := waits(time.Second, 5*time.Second, time.Second)
+		var network enginetest.Network
+		ours, theirs := newRig(text, change), newRig(text, change)
+		srv, reference := differentialServer(ours), differentialServer(theirs)
+		defer func() { srv.Close(); reference.Close() }()
+		go srv.Serve(ours.Listen(network.Listen("ours:80"), srv))
+		go reference.Serve(network.Listen("theirs:80"))
+		for range *differentialCases / 20 {
+			visit := randomVisit(rnd)
+			got, ourCounts := visit.make(t, &network, "ours:80", ours)
+			want, theirCounts := visit.make(t, &network, "theirs:80", theirs)
+			if got > want || got == want && !maps.Equal(ourCounts, theirCounts) {
+				t.Fatalf("%+v: noticed after %v with %v, not %v with %v", *visit, got, ourCounts, want, theirCounts)
+			}
+		}
+	})
+}
+
+// A visit is a client that sends something and leaves after a while.
+type visit struct {
+	pieces []string
+	reads  bool
+	stays  time.Duration
+}
+
+func randomVisit(rnd *rand.Rand) *visit {
+	text := plainPost(one(rnd, []string{`{"model":"m"}`, `{"model":"m","stream":true}`, "no JSON"}), one(rnd, []string{"", "", "Connection: close\r\n", "Expect: 100-continue\r\n"}))
+	switch rnd.IntN(8) {
+	case 0:
+		text = text[:rnd.IntN(len(text))]
+	case 1:
+		text = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+	}
+	v := &visit{pieces: []string{text}, reads: rnd.IntN(3) > 0, stays: one(rnd, []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 2500 * time.Millisecond, 6500 * time.Millisecond, 20 * time.Second})}
+	switch next := one(rnd, []string{"", "", "", "\r\n", "\r\n\r\n\r\n", "G", "GET /version HTTP/1.1\r\nHost: x\r\n\r\n", text}); rnd.IntN(3) {
+	case 0:
+		v.pieces[0] += next
+	case 1:
+		v.pieces = append(v.pieces, next)
+	}
+	return v
+}
+
+// make returns how long the server was busy when the client had left, and what it
+// has counted.
+func (v *visit) make(t *testing.T, network *enginetest.Network, address string, rig *rig) (time.Duration, map[string]float64) {
+	before := counters(t, rig)
+	conn, err := network.DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.reads {
+		go io.Copy(io.Discard, conn)
+	}
+	go func() {
+		for _, piece := range v.pieces {
+			io.WriteString(conn, piece)
+		}
+	}()
+	time.Sleep(v.stays)
+	synctest.Wait()
+	conn.Close()
+	left := time.Now()
+	for synctest.Wait(); rig.running.count() > 0 && time.Since(left) < time.Hour; synctest.Wait() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	gone := time.Since(left)
+	time.Sleep(2 * time.Second)
+	return gone, difference(before, counters(t, rig))
 }
