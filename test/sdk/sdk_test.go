@@ -55,20 +55,20 @@ var programs = []struct {
 	cases   string
 }{
 	{"openai-python", python("openai_sdk.py"),
-		answers + " choices logprobs reasoning " + calls + on("responses", answers+" logprobs reasoning "+calls)},
+		answers + " choices logprobs reasoning " + calls + on("responses", answers+" logprobs reasoning loop_stored "+calls)},
 	{"openai-node", node("openai.mjs"),
-		answers + " choices logprobs reasoning " + calls + on("responses", answers+" logprobs reasoning "+calls)},
+		answers + " choices logprobs reasoning " + calls + on("responses", answers+" logprobs reasoning loop_stored "+calls)},
 	{"openai-go", golang,
 		answers + " choices logprobs reasoning " + calls + on("responses", "text whole schema schema_thought reasoning tools parallel required loop")},
 	{"vercel-ai", node("vercel.mjs"), answers + " reasoning schema_or_tools " + calls +
-		on("openai", answers+" logprobs tools") + on("responses", answers+" logprobs reasoning schema_or_tools "+calls)},
+		on("openai", answers+" logprobs tools") + on("responses", answers+" logprobs reasoning schema_or_tools loop_stored "+calls)},
 	{"langchain-python", python("langchain_sdk.py"),
-		answers + " choices logprobs " + calls + on("responses", answers+" reasoning "+calls)}, // shows reasoning only of responses
+		answers + " choices logprobs " + calls + on("responses", answers+" reasoning loop_stored "+calls)}, // shows reasoning only of responses
 	{"langchain-js", node("langchain.mjs"),
 		// Of responses it does not say that a call is required.
 		answers + " choices logprobs reasoning " + calls + on("responses", answers+" reasoning tools parallel named loop")},
 	{"agents-python", python("agents_sdk.py"),
-		agents + " reasoning" + on("responses", agents+" reasoning")},
+		agents + " reasoning" + on("responses", agents+" reasoning loop_stored")},
 	{"agents-js", node("agents.mjs"),
 		agents + on("responses", agents+" reasoning")}, // as LangChain in Python
 }
@@ -116,6 +116,7 @@ type testCase struct {
 const (
 	sea     = "Tell me about the sea."
 	thought = sea + " /think" // the simulated model thinks first
+	results = "What do get_weather and get_time say?"
 )
 
 var (
@@ -142,7 +143,8 @@ var cases = map[string]testCase{
 	"required":          {on: anyTime, check: areCalls()},
 	"required_streamed": {on: beforeFirstToken, moves: 4, check: areCalls()},
 	"named":             {on: anyTime, check: areCalls("get_time")},
-	"loop":              {question: "What do get_weather and get_time say?", on: anyTime, check: answeredCalls("get_weather", "get_time")},
+	"loop":              {question: results, on: anyTime, check: answeredCalls("get_weather", "get_time")},
+	"loop_stored":       {question: results, on: anyTime, check: answeredCalls("get_weather", "get_time")},
 }
 
 // movesOf is how often the requests of a case move on a fleet that fails.

@@ -83,15 +83,17 @@ export const responses = {
   named: async (url, question) => called(await client(url).responses.parse(withTools(question, named))),
   loop: async (url, question) => {
     const { response: first } = await streamed(url, withTools(question));
-    const results = first.output
-      .filter((item) => item.type === 'function_call')
-      .map((item) => ({
-        type: 'function_call_output',
-        call_id: item.call_id,
-        output: resultOf(item.name, item.parsed_arguments),
-      }));
-    const input = [{ role: 'user', content: question }, ...first.output.map(sent), ...results];
+    const input = [{ role: 'user', content: question }, ...first.output.map(sent), ...resultsOf(first)];
     const { response: last } = await streamed(url, withTools(question, { input }));
+    return { ...called(first), ...textOf(last), requests: 2 };
+  },
+  // The second request refers to the first response, and does not repeat it.
+  loop_stored: async (url, question) => {
+    const { response: first } = await streamed(url, withTools(question));
+    const { response: last } = await streamed(
+      url,
+      withTools(question, { input: resultsOf(first), previous_response_id: first.id }),
+    );
     return { ...called(first), ...textOf(last), requests: 2 };
   },
 };
@@ -100,3 +102,12 @@ export const responses = {
 function sent({ parsed_arguments, ...item }) {
   return item;
 }
+
+const resultsOf = (response) =>
+  response.output
+    .filter((item) => item.type === 'function_call')
+    .map((item) => ({
+      type: 'function_call_output',
+      call_id: item.call_id,
+      output: resultOf(item.name, item.parsed_arguments),
+    }));

@@ -11,13 +11,13 @@ const openai = (url) => createOpenAI({ baseURL: url, apiKey: 'none' });
 const chat = (url) => openai(url).chat(MODEL);
 const responses = (url) => openai(url).responses(MODEL);
 
-// Without store: false the second step of a loop refers to stored items. Of a model
-// with an unknown name it must be said that it reasons, and it shows only summaries.
-const unstored = { store: false, forceReasoning: true, reasoningSummary: 'auto' };
+// Of a model with an unknown name it must be said that it reasons, and only summaries
+// are shown.
+const reasons = { forceReasoning: true, reasoningSummary: 'auto' };
 
 const ask = (model, question, more) => ({
   model,
-  providerOptions: { openai: model.provider === 'openai.responses' ? unstored : {} },
+  providerOptions: { openai: model.provider === 'openai.responses' ? reasons : {} },
   prompt: question,
   temperature: 0,
   maxOutputTokens: 400,
@@ -87,7 +87,11 @@ const casesOn = (model) => ({
   required_streamed: async (url, question) => called(await streamed(withTools(model(url), question, required))),
   named: async (url, question) => called(await generateText(withTools(model(url), question, named))),
   loop: async (url, question) =>
-    called(await streamed(withTools(model(url), question, { stopWhen: isStepCount(5) }))),
+    called(
+      await streamed(
+        withTools(model(url), question, { stopWhen: isStepCount(5), providerOptions: { openai: { store: false } } }),
+      ),
+    ),
   schema_or_tools: async (url, question) => {
     const output = Output.object({ schema: Report });
     const result = await generateText(withTools(model(url), question, { output, stopWhen: isStepCount(9) }));
@@ -96,7 +100,7 @@ const casesOn = (model) => ({
 });
 
 const logprobsOn = (model) => async (url, question) => {
-  const result = await streamed(ask(model(url), question, { providerOptions: { openai: { store: false, logprobs: 2 } } }));
+  const result = await streamed(ask(model(url), question, { providerOptions: { openai: { logprobs: 2 } } }));
   const logprobs = (await result.providerMetadata).openai.logprobs.flat();
   return {
     text: await result.text,
@@ -106,8 +110,12 @@ const logprobsOn = (model) => async (url, question) => {
   };
 };
 
+// In its default the second step of a loop refers to items of the first one.
+const loopStored = async (url, question) =>
+  called(await streamed(withTools(responses(url), question, { stopWhen: isStepCount(5) })));
+
 await run({
   ...casesOn(compatible),
   ...variants('openai', { ...casesOn(chat), logprobs: logprobsOn(chat) }),
-  ...variants('responses', { ...casesOn(responses), logprobs: logprobsOn(responses) }),
+  ...variants('responses', { ...casesOn(responses), logprobs: logprobsOn(responses), loop_stored: loopStored }),
 });

@@ -106,6 +106,10 @@ async def loop(url, question):
     return called(result)
 
 
+async def loop_stored(url, question):
+    return called(await Runner.run(agent(url, tools=tools), question, auto_previous_response_id=True))
+
+
 def chosen(choice, parallel=None):
     return {"tools": tools, "settings": {"tool_choice": choice, "parallel_tool_calls": parallel}}
 
@@ -132,6 +136,7 @@ cases = {
     "required": required,
     "named": named,
     "loop": loop,
+    "loop_stored": loop_stored,
     "schema_or_tools": schema_or_tools,
 }
 

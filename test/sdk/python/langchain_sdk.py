@@ -87,12 +87,12 @@ def reasoning(url, question):
     }
 
 
-def bound(url, **more):
+def bound(url, settings={}, **more):
     tools = [
         StructuredTool(name=name, description=name, args_schema=schema, func=lambda name=name, **args: result_of(name, args))
         for name, schema in TOOLS.items()
     ]
-    return model(url).bind_tools(tools, strict=True, **more), {tool.name: tool for tool in tools}
+    return model(url, **settings).bind_tools(tools, strict=True, **more), {tool.name: tool for tool in tools}
 
 
 def called(message):
@@ -117,8 +117,12 @@ def named(url, question):
     return called(bound(url, tool_choice="get_time", parallel_tool_calls=False)[0].invoke(question))
 
 
-def loop(url, question):
-    llm, tools = bound(url)
+def loop_stored(url, question):
+    return loop(url, question, {"use_previous_response_id": True})
+
+
+def loop(url, question, settings={}):
+    llm, tools = bound(url, settings)
     messages = [HumanMessage(question)]
     first = joined(llm.stream(messages))
     messages += [first] + [tools[call["name"]].invoke(call) for call in first.tool_calls]
@@ -139,6 +143,7 @@ cases = {
     "required_streamed": required_streamed,
     "named": named,
     "loop": loop,
+    "loop_stored": loop_stored,
 }
 
 

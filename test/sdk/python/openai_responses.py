@@ -122,6 +122,22 @@ def loop(url, question):
     return called(first) | text_of(streamed(url, params)[0]) | {"requests": 2}
 
 
+def loop_stored(url, question):
+    """The second request refers to the first response, and does not repeat it."""
+    first, _ = streamed(url, with_tools(question))
+    outputs = [
+        {
+            "type": "function_call_output",
+            "call_id": item.call_id,
+            "output": result_of(item.name, json.loads(item.arguments)),
+        }
+        for item in first.output
+        if item.type == "function_call"
+    ]
+    last, _ = streamed(url, with_tools(outputs, previous_response_id=first.id))
+    return called(first) | text_of(last) | {"requests": 2}
+
+
 responses = {
     "text": text,
     "whole": whole,
@@ -134,4 +150,5 @@ responses = {
     "required_streamed": required_streamed,
     "named": named,
     "loop": loop,
+    "loop_stored": loop_stored,
 }
