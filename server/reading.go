@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
@@ -21,7 +22,10 @@ type reading struct {
 	take   func(parser.Event) // r.pass, made once
 	give   func(parser.Event) // of the read that goes on
 
-	thinking        bool // by the tokens that open and close reasoning
+	// By the tokens that open and close reasoning.
+	bytes           func(engine.TokenID) []byte // of a token; nil: none is white space
+	thinking        bool
+	answering       bool // the answer proper has begun
 	reasoningTokens int
 }
 
@@ -32,7 +36,12 @@ func newReading(p *preprocess.Prepared, requestID string, index int) *reading {
 	}
 	r := &reading{parser: parser.New(p.Read.Options), how: p.Read, seed: requestID + " " + strconv.Itoa(index) + " "}
 	r.take = r.pass
-	r.thinking = r.parser.Thinking()
+	r.thinking, r.answering = r.parser.Thinking(), r.parser.Answering()
+	if index < len(p.Choices) {
+		if t := p.Choices[index].Request.Tokenizer; t != nil {
+			r.bytes = t.Bytes
+		}
+	}
 	return r
 }
 
@@ -65,8 +74,8 @@ func (r *reading) pass(e parser.Event) {
 }
 
 // count counts the tokens of the reasoning, the markers included. Where tokens mark
-// it they are counted one by one, else by the step that brought them. Once the answer
-// proper has begun a marker is text, and a call ends the reasoning without one.
+// it they are counted one by one, because steps come with as many as there are, else
+// by the step that brought them. Once the answer proper has begun a marker is text.
 func (r *reading) count(ids []engine.TokenID, before bool) {
 	if len(r.how.Closes) == 0 {
 		if before || r.parser.Thinking() {
@@ -75,15 +84,25 @@ func (r *reading) count(ids []engine.TokenID, before bool) {
 		return
 	}
 	for _, id := range ids {
-		if !r.thinking {
-			r.thinking = slices.Contains(r.how.Opens, id) && !r.parser.Answering()
-		}
-		if r.thinking {
+		switch {
+		case r.thinking:
 			r.reasoningTokens++
 			r.thinking = !slices.Contains(r.how.Closes, id)
+		case !r.answering && slices.Contains(r.how.Opens, id):
+			r.reasoningTokens++
+			r.thinking = true
+		case !r.answering:
+			r.answering = !r.isBlank(id) && !slices.Contains(r.how.Closes, id)
 		}
 	}
-	r.thinking = r.thinking && !r.parser.Answering()
+	if r.parser.Answering() {
+		r.thinking, r.answering = false, true // a call ends the reasoning, without a marker
+	}
+}
+
+// isBlank reports whether a token is white space.
+func (r *reading) isBlank(id engine.TokenID) bool {
+	return r.bytes != nil && len(bytes.TrimSpace(r.bytes(id))) == 0
 }
 
 // finishToolCalls is the API's reason of an answer that ends with calls; engines know

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -336,15 +337,27 @@ func TestMarkersInTheAnswer(t *testing.T) {
 		{"a call ends it", []step{o, w("a"), w("<tool_call>\n{\"name\": \"f\", \"arguments\": {"), w("}}\n"), w("</tool_call>"), w("b")}, 3},
 		{"and is closed late", []step{o, w("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"), c, w("b")}, 2},
 	} {
-		r := newReading(&preprocess.Prepared{Read: &preprocess.Reading{
+		prepared := &preprocess.Prepared{Read: &preprocess.Reading{
 			Options: parser.Options{Tool: parser.ToolByName("hermes"), Reasoning: parser.ReasoningByName("qwen3"), Parallel: true},
 			Opens:   []engine.TokenID{opens}, Closes: []engine.TokenID{closes},
-		}}, "r", 0)
+		}}
+		r := newReading(prepared, "r", 0)
 		for _, s := range test.steps {
 			r.read(&backend.Delta{TokenIDs: []engine.TokenID{s.id}, Text: []byte(s.text)}, func(parser.Event) {})
 		}
 		if r.reasoningTokens != test.want {
 			t.Errorf("%s: %d tokens of reasoning, want %d", test.name, r.reasoningTokens, test.want)
+		}
+		if slices.ContainsFunc(test.steps, func(s step) bool { return strings.Contains(s.text, "<tool_call>") }) {
+			continue // where a call begins is found in the text
+		}
+		r = newReading(prepared, "r", 0)
+		var all backend.Delta
+		for _, s := range test.steps {
+			all.TokenIDs, all.Text = append(all.TokenIDs, s.id), append(all.Text, s.text...)
+		}
+		if r.read(&all, func(parser.Event) {}); r.reasoningTokens != test.want {
+			t.Errorf("%s, all at once: %d tokens of reasoning, want %d", test.name, r.reasoningTokens, test.want)
 		}
 	}
 }

@@ -18,9 +18,12 @@ type responseObject struct {
 	Status string         `json:"status"`
 	Output []responseItem `json:"output"`
 	Usage  *struct {
-		Input  int `json:"input_tokens"`
-		Output int `json:"output_tokens"`
-		Total  int `json:"total_tokens"`
+		Input   int `json:"input_tokens"`
+		Output  int `json:"output_tokens"`
+		Total   int `json:"total_tokens"`
+		Details struct {
+			ReasoningTokens int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
 	} `json:"usage"`
 }
 
@@ -206,6 +209,7 @@ func (a *Answer) takeResponse(r *responseObject) error {
 		return fmt.Errorf("usage %+v", r.Usage)
 	}
 	a.Usage = &Usage{PromptTokens: r.Usage.Input, CompletionTokens: r.Usage.Output, TotalTokens: r.Usage.Total}
+	a.Usage.Details.ReasoningTokens = r.Usage.Details.ReasoningTokens
 	c := Choice{Finish: r.Status}
 	for i := range r.Output {
 		item := &r.Output[i]
