@@ -22,7 +22,9 @@ api = OpenAIChatCompletionsModel  # which API the cases use
 
 
 def agent(url, settings={}, **more):
-    client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=60)
+    client = AsyncOpenAI(
+        base_url=url, api_key="none", max_retries=0, timeout=60, _strict_response_validation=True
+    )
     return Agent(
         name="test",
         model=api(MODEL, openai_client=client),

@@ -7,7 +7,7 @@ from openai import OpenAI, pydantic_function_tool
 
 
 def client(url):
-    return OpenAI(base_url=url, api_key="none", max_retries=0, timeout=60)
+    return OpenAI(base_url=url, api_key="none", max_retries=0, timeout=60, _strict_response_validation=True)
 
 
 def ask(question, **more):
