@@ -93,7 +93,7 @@ func BenchmarkArguments(b *testing.B) {
 // Whatever a model writes costs time in proportion to its length, and memory that
 // has a bound.
 func TestAdversarialTextIsLinear(t *testing.T) {
-	size := 128 << 10
+	size := 64 << 10
 	if os.Getenv("BATON_LONG_TESTS") != "" {
 		size = 10 << 20 // some minutes
 	}
