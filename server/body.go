@@ -18,7 +18,7 @@ const (
 	bodyIdleTimeout  = 60 * time.Second // without a byte of the body
 	bodyTotalTimeout = 10 * time.Minute
 	// initialBodyBytes bounds what is allocated on the word of a Content-Length.
-	initialBodyBytes = 1 << 20
+	initialBodyBytes = 64 << 10
 )
 
 // readBody returns the body of r, or what is wrong with it; status 499 says that

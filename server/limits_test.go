@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"baton/openai"
@@ -245,3 +246,18 @@ type statusWriter struct {
 func (w *statusWriter) Header() http.Header         { return w.header }
 func (w *statusWriter) WriteHeader(status int)      { w.status = status }
 func (w *statusWriter) Write(p []byte) (int, error) { return len(p), nil }
+
+// A client that only says how much it will send takes no memory for that.
+func TestDeclaredBodyTakesNoMemory(t *testing.T) {
+	rig := newRig(says("x"))
+	r := httptest.NewRequest("POST", chatPath, iotest.ErrReader(io.ErrUnexpectedEOF))
+	r.ContentLength = 100 << 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, e := rig.readBody(httptest.NewRecorder(), r); e == nil || e.Status != statusClientClosedRequest {
+		t.Errorf("%+v", e)
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 2*initialBodyBytes {
+		t.Errorf("%d bytes were allocated", after.TotalAlloc-before.TotalAlloc)
+	}
+}

@@ -19,6 +19,9 @@ import (
 // endGrace is how long ended requests have to tell their clients.
 const endGrace = 5 * time.Second
 
+// closeGrace is how long the last refusals may take.
+const closeGrace = time.Second
+
 // Running returns how many requests of the generation API are being answered.
 func (s *Server) Running() int { return s.running.count() }
 
@@ -27,17 +30,24 @@ func (s *Server) BeginShutdown() { s.running.stop(false) }
 
 // Drain refuses new requests, with 503 and Retry-After, and waits until the running
 // ones have ended. When ctx ends before, it ends them, each with an honest error,
-// and returns how many there were.
+// and returns how many there were. Connections that are ours go on no further.
 func (s *Server) Drain(ctx context.Context) int {
 	s.running.stop(true)
-	if s.running.wait(ctx) {
-		return 0
+	n := 0
+	if !s.running.wait(ctx) {
+		n = s.running.end(errShuttingDown)
+		s.waitFor(ctx, endGrace)
 	}
-	n := s.running.end(errShuttingDown)
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
-	defer cancel()
-	s.running.wait(grace)
+	// A refusal that is being written gets to its client; nothing comes after it.
+	s.conns.close()
+	s.waitFor(ctx, closeGrace)
 	return n
+}
+
+func (s *Server) waitFor(ctx context.Context, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	s.running.wait(ctx)
 }
 
 func isShutdown(e *engine.Error) bool { return errors.Is(e.Err, errShuttingDown) }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -99,6 +100,22 @@ func TestDrainWaitsForRunning(t *testing.T) {
 		}
 		if n := rig.Drain(ctx); n != 0 {
 			t.Errorf("a second Drain ended %d", n)
+		}
+	})
+}
+
+// After Drain no connection waits for a request that nobody would answer.
+func TestDrainClosesIdleConnections(t *testing.T) {
+	inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		unused, used := dial(), dial()
+		exchange(t, used, bufio.NewReader(used), plainPost(`{"model":"m"}`))
+		if n := rig.Drain(t.Context()); n != 0 {
+			t.Errorf("%d requests were ended", n)
+		}
+		for _, conn := range []net.Conn{unused, used} {
+			if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("a connection is not closed: %v", err)
+			}
 		}
 	})
 }
