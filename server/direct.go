@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -103,28 +102,32 @@ func (d *direct) begin(complete bool) {
 	d.WriteHeader(http.StatusOK)
 	body := d.pending
 	d.pending = nil
-	length := 0
-	if body != nil {
-		length = len(*body)
+	lent := d.lend()
+	b := append(strconv.AppendInt(append(*lent, "HTTP/1.1 "...), int64(d.status), 10), ' ')
+	b = append(append(b, http.StatusText(d.status)...), "\r\n"...)
+	for name, values := range d.header {
+		for _, value := range values {
+			if consistsOf(value, inValue) { // else it could become more than one line
+				b = append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
+			}
+		}
 	}
-	var head bytes.Buffer
-	head.WriteString("HTTP/1.1 " + strconv.Itoa(d.status) + " " + http.StatusText(d.status) + "\r\n")
-	_ = d.header.Write(&head)
-	head.WriteString("Date: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n")
+	b = append(time.Now().UTC().AppendFormat(append(b, "Date: "...), http.TimeFormat), "\r\n"...)
 	d.close = d.close || d.conn.server.conns.closed.Load()
 	if d.close {
-		head.WriteString("Connection: close\r\n")
+		b = append(b, "Connection: close\r\n"...)
 	}
 	switch _, announced := d.header["Content-Length"]; {
 	case announced:
+	case complete && body == nil:
+		b = append(b, "Content-Length: 0\r\n"...)
 	case complete:
-		head.WriteString("Content-Length: " + strconv.Itoa(length) + "\r\n")
+		b = append(strconv.AppendInt(append(b, "Content-Length: "...), int64(len(*body)), 10), "\r\n"...)
 	default:
-		head.WriteString("Transfer-Encoding: chunked\r\n")
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
 		d.chunked = true
 	}
-	b := d.lend()
-	*b = append(append(*b, head.Bytes()...), "\r\n"...)
+	*lent = append(b, "\r\n"...)
 	if body != nil {
 		_, _ = d.Write(*body)
 		giveBack(body)
