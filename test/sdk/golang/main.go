@@ -95,7 +95,7 @@ func run() error {
 	if err := json.Unmarshal([]byte(os.Getenv("JOB")), &job); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var out []map[string]any
 	for _, target := range job.Targets {
