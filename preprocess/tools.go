@@ -57,7 +57,7 @@ func (r *request) checkTools() *openai.Error {
 	}
 	switch choice {
 	case toolsAuto:
-		if !r.model.Shape.Tools && !r.model.Formats.ToolByFlag {
+		if !r.model.Shape.Tools && !r.model.Formats.ToolByFlag && r.model.TemplateFor(true) != nil { // without any it is told below
 			return openai.Unsupported("tools", "the model's chat template does not show tools to the model; "+
 				"if a message describes them, the operator can say how the model writes calls with --tool-call-parser")
 		}

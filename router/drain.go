@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -127,14 +128,16 @@ func (r *Router) elsewhere(a *attempt, tokens int, now time.Time) bool {
 	})
 }
 
-// takenBack returns the drained worker that gave the request up, if it can go on
-// there. It is for a request that another worker would have taken and no longer
-// does, because it refused or was lost: a planned stop makes no error. r.mu is held.
+// takenBack returns the drained worker that gave the request up, or on which the part
+// of the answer before this one was made, if it can go on there. It is for a request
+// that another worker would have taken and no longer does, because it refused or was
+// lost, or that none can take: a planned stop makes no error. r.mu is held.
 func (c *call) takenBack(now time.Time) []member {
-	if c.req.DrainedFrom == "" {
+	from := cmp.Or(c.req.DrainedFrom, c.req.Prefer)
+	if from == "" {
 		return nil
 	}
-	i := slices.IndexFunc(c.members, func(m member) bool { return m.w.spec.ID == c.req.DrainedFrom })
+	i := slices.IndexFunc(c.members, func(m member) bool { return m.w.spec.ID == from })
 	if i < 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -252,6 +253,22 @@ func TestADrainedWorkerTakesBackWhatNobodyTakes(t *testing.T) {
 				attempts := req.Trace.Attempts
 				if last := attempts[len(attempts)-1]; last.Tokens != 200 || last.Start.Sub(start) > time.Second {
 					t.Errorf("%d tokens, begun after %v", last.Tokens, last.Start.Sub(start))
+				}
+			})
+		})
+	}
+	// A thought that ran to its end there is of no use without the answer behind it.
+	for _, workers := range []int{1, 2} {
+		t.Run(fmt.Sprintf("the second part of an answer, of %d drained workers", workers), func(t *testing.T) {
+			newRig(t, workers, drainConfig(), func(t *testing.T, r *rig) {
+				for id := range r.workers {
+					r.Drain(id)
+				}
+				req := movable()
+				req.Prefer, req.Carried = "w1", 5
+				start := time.Now()
+				if r.mustAnswer(t, req, "w1"); time.Since(start) > time.Second {
+					t.Errorf("after %v", time.Since(start))
 				}
 			})
 		})
