@@ -3,7 +3,7 @@
 import json
 
 from common import MODEL, TOOLS, Report, calls_of, result_of
-from openai import OpenAI, pydantic_function_tool
+from openai import NotFoundError, OpenAI, pydantic_function_tool
 
 
 def client(url):
@@ -123,7 +123,7 @@ def loop(url, question):
 
 
 def loop_stored(url, question):
-    """The second request refers to the first response, and does not repeat it."""
+    """The second request refers to the first response, which is looked at, and deleted in the end."""
     first, _ = streamed(url, with_tools(question))
     outputs = [
         {
@@ -135,7 +135,16 @@ def loop_stored(url, question):
         if item.type == "function_call"
     ]
     last, _ = streamed(url, with_tools(outputs, previous_response_id=first.id))
-    return called(first) | text_of(last) | {"requests": 2}
+    kept = client(url).responses
+    assert [item.id for item in kept.retrieve(first.id).output] == [item.id for item in first.output]
+    said = kept.input_items.list(last.id, order="asc", limit=2)  # asks for the next pages by itself
+    assert [item.type for item in said] == ["message"] + [item.type for item in first.output] + ["function_call_output"] * len(outputs)
+    kept.delete(first.id)
+    try:
+        kept.retrieve(first.id)
+    except NotFoundError:
+        return called(first) | text_of(last) | {"requests": 2}
+    raise AssertionError("a deleted response is there")
 
 
 responses = {
