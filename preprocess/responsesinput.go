@@ -25,9 +25,6 @@ const maxInputItems = 1 << 16
 // r.toKeep. recall may be nil.
 func (r *request) conversation(responseID string, recall Recall) (*value, *openai.Error) {
 	c := items{out: []byte{'['}, recall: recall}
-	if recall != nil && r.store {
-		c.kept = newKeptInput(responseID, recall.MaxResponseBytes())
-	}
 	if r.instructions != nil {
 		c.system = append(c.system, r.instructions.raw())
 	}
@@ -35,6 +32,9 @@ func (r *request) conversation(responseID string, recall Recall) (*value, *opena
 		if err := c.previous(r.previousID); err != nil {
 			return nil, err
 		}
+	}
+	if recall != nil && r.store {
+		c.kept = newKeptInput(responseID, recall.Room(c.before))
 	}
 	switch v := r.input; {
 	case v == nil:
@@ -75,6 +75,7 @@ type items struct {
 	recall        Recall               // nil = nothing is kept
 	before        *responsestore.Items // what was said up to the end of the previous response
 	recalledBytes int                  // of all that the input only refers to
+	referred      map[string]bool      // items, by their ids
 	kept          *keptInput           // nil = the input is not kept
 }
 

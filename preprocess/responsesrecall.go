@@ -18,8 +18,9 @@ type Recall interface {
 	Conversation(responseID string) (*responsestore.Items, bool)
 	// Item returns an item of the output of a response.
 	Item(id string) ([]byte, bool)
-	// MaxResponseBytes bounds what is kept of one response.
-	MaxResponseBytes() int
+	// Room is how many bytes may be kept of a response that goes on from before; nil =
+	// from nothing.
+	Room(before *responsestore.Items) int
 }
 
 // maxRecalledBytes bounds what one request can bring in without sending it. It is far
@@ -64,6 +65,13 @@ func (c *items) reference(it *item) *openai.Error {
 	if !ok {
 		return openai.ItemNotFound(it.id.param(), printable(id), responsestore.WhileKept)
 	}
+	if c.referred[id] { // OpenAI refuses that too; else little could bring in much
+		return it.id.invalid("there is another reference to the same item.")
+	}
+	if c.referred == nil {
+		c.referred = make(map[string]bool)
+	}
+	c.referred[id] = true
 	if err := c.recalled(found, it.value); err != nil {
 		return err
 	}
@@ -94,7 +102,7 @@ type keptInput struct {
 const responsePrefix = "resp_"
 
 func newKeptInput(responseID string, limitBytes int) *keptInput {
-	return &keptInput{suffix: strings.TrimPrefix(responseID, responsePrefix) + "-i", limit: limitBytes}
+	return &keptInput{suffix: strings.TrimPrefix(responseID, responsePrefix) + "-i", limit: limitBytes, over: limitBytes <= 0}
 }
 
 // items returns the list, nil if there is none to keep.

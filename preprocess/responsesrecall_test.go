@@ -18,6 +18,7 @@ func recallOf(limitBytes int64, id string, input *responsestore.Items, output ..
 	return c
 }
 
+// answer keeps a response.
 func answer(c *responsestore.Client, id string, input *responsestore.Items, output ...string) {
 	var ends []int
 	for i := range output {
@@ -124,7 +125,7 @@ func TestKeptInput(t *testing.T) {
 			}
 		}
 	}
-	for _, members := range []string{`"store":false`, `"input":"` + strings.Repeat("x", recall.MaxResponseBytes()+1) + `"`, `"input":[{"role":"user","content":"` + strings.Repeat("x", recall.MaxResponseBytes()+1) + `"},{"role":"user","content":"x"}]`} {
+	for _, members := range []string{`"store":false`, `"input":"` + strings.Repeat("x", recall.Room(nil)+1) + `"`, `"input":[{"role":"user","content":"` + strings.Repeat("x", recall.Room(nil)+1) + `"},{"role":"user","content":"x"}]`} {
 		if _, kept := readConversation(t, p, recall, members); kept != nil {
 			t.Errorf("%.40s: keeps %.40s", members, joined(kept))
 		}
@@ -159,9 +160,13 @@ func TestRecalledRepeats(t *testing.T) {
 // much.
 func TestBadRecalls(t *testing.T) {
 	p, log := newTestPreprocessor(t, nil)
-	large := `{"id":"msg_large","type":"message","role":"assistant","content":[{"type":"output_text","text":"` + strings.Repeat("x", maxRecalledBytes/4) + `"}]}`
 	recall := recallOf(1<<30, "resp_A", keptBefore(), keptCall)
-	answer(recall, "resp_large", nil, large)
+	var before *responsestore.Items
+	for n := range 4 {
+		large := fmt.Sprintf(`{"id":"msg_large%d","type":"message","role":"assistant","content":[{"type":"output_text","text":"%s"}]}`, n, strings.Repeat("x", maxRecalledBytes/4))
+		answer(recall, fmt.Sprint("resp_large", n), responsestore.NewItems(before, nil, nil), large)
+		before, _ = recall.Conversation(fmt.Sprint("resp_large", n))
+	}
 	references := func(id string, n int) string {
 		return `"input":[{"role":"user","content":"u"}` + strings.Repeat(`,{"type":"item_reference","id":"`+id+`"}`, n) + `]`
 	}
@@ -180,8 +185,10 @@ func TestBadRecalls(t *testing.T) {
 		{`"input":[{"type":"item_reference"}]`, 400, "input[0].id", "missing_required_parameter", "Missing"},
 		{`"input":[{"type":"item_reference","id":[1]}]`, 400, "input[0].id", "invalid_type", "a string"},
 		{`"conversation":"conv_1","previous_response_id":"resp_A"`, 400, "conversation", "unsupported_parameter", "'previous_response_id' goes on"},
-		{references("msg_large", 4), 400, "input[4]", "invalid_value", "more than 67108864 bytes"},
-		{references("fc_A-1", maxInputItems), 400, "input", "invalid_value", "at most 65536 items"},
+		{references("fc_A-1", 2), 400, "input[2].id", "invalid_value", "another reference to the same item"},
+		{references("msg_large0", 1) + `,"previous_response_id":"resp_large3"`, 400, "previous_response_id", "invalid_value", "more than 67108864 bytes"},
+		{`"input":[{"role":"user","content":"u"},{"id":"msg_large0"},{"id":"msg_large1"},{"id":"msg_large2"},{"id":"msg_large3"}]`, 400, "input[4]", "invalid_value", "more than 67108864 bytes"},
+		{`"previous_response_id":"resp_A","input":[{"role":"user","content":"u"}` + strings.Repeat(`,{"role":"user","content":"u"}`, maxInputItems-3) + `]`, 400, "input", "invalid_value", "at most 65536 items"},
 	} {
 		_, err := p.Responses("resp_N", responsesBody(test.members), recall)
 		if err == nil {

@@ -13,6 +13,7 @@ type Items struct {
 	before *Items
 	json   []byte // with commas between the items
 	ends   []int  // of the items in json
+	total  int64  // bytes of the whole conversation up to here
 
 	refs int // responses and links that the store keeps and that need this one; guarded by the mutex of the Store
 }
@@ -25,7 +26,12 @@ const idHead = `{"id":"`
 // white space before it, and without escapes in it. before is what was said earlier;
 // nil = nothing. The slices are copied.
 func NewItems(before *Items, json []byte, ends []int) *Items {
-	return &Items{before: before, json: slices.Clone(json), ends: slices.Clone(ends)}
+	i := &Items{before: before, json: slices.Clone(json), ends: slices.Clone(ends)}
+	i.total = i.bytes()
+	if before != nil {
+		i.total += before.total
+	}
+	return i
 }
 
 // Len returns the number of the list's own items.
@@ -70,6 +76,9 @@ func (i *Items) Backward() iter.Seq[[]byte] {
 	}
 }
 
+// IDHead is how the item with this id begins.
+func IDHead(id string) []byte { return []byte(idHead + id + `"`) }
+
 // IDOf returns the id of an item.
 func IDOf(item []byte) string {
 	id, ok := bytes.CutPrefix(item, []byte(idHead))
@@ -80,11 +89,8 @@ func IDOf(item []byte) string {
 	return string(id[:end])
 }
 
-// bytes is what the list itself holds, in bytes; nil holds nothing.
+// bytes is what the list itself holds.
 func (i *Items) bytes() int64 {
-	if i == nil {
-		return 0
-	}
 	const wordBytes = 8
 	return itemsOverhead + int64(len(i.json)) + int64(len(i.ends))*wordBytes
 }

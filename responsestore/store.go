@@ -12,8 +12,13 @@ const (
 	// MaxIdle is how long a response is kept after its last use.
 	MaxIdle = time.Hour
 
-	// maxShare is the part of the store, one in so many, that one response may take.
-	maxShare = 8
+	// maxResponseShare is the part of the store, one in so many, that one response may
+	// take, without what was said before.
+	maxResponseShare = 8
+	// maxConversationShare is that which a response may hold with all that was said
+	// before. If it were the whole, a conversation could drive out all others, and
+	// itself.
+	maxConversationShare = 2
 )
 
 // WhileKept tells people why a response may not be there any more.
@@ -38,7 +43,7 @@ func OwnerOf(key string) Owner { return sha256.Sum256([]byte(key)) }
 // A Response is what is kept of one. It is not changed once it is in a store.
 type Response struct {
 	ID     string
-	Output *Items // the answer; its items can be referred to
+	Output *Items // the answer; its items can be referred to; behind what was sent for it
 
 	// Head and Tail are the response object around the items of its output.
 	Head, Tail []byte
@@ -47,10 +52,8 @@ type Response struct {
 // Input is what was said before the answer; what was sent for it is the newest link.
 func (r *Response) Input() *Items { return r.Output.before }
 
-// AppendTo appends the response object.
-func (r *Response) AppendTo(dst []byte) []byte {
-	return append(append(append(dst, r.Head...), r.Output.json...), r.Tail...)
-}
+// Object returns the response object in pieces, which must not be changed.
+func (r *Response) Object() [][]byte { return [][]byte{r.Head, r.Output.json, r.Tail} }
 
 // A Store keeps responses. It is safe for concurrent use.
 type Store struct {
@@ -104,9 +107,15 @@ type Client struct {
 	owner Owner
 }
 
-// MaxResponseBytes is how much one response may take. What was said before it, and is
-// kept with another response, does not count.
-func (c *Client) MaxResponseBytes() int { return int(c.store.limit / maxShare) }
+// Room is how many bytes a response may take that goes on from before; nil = from
+// nothing.
+func (c *Client) Room(before *Items) int {
+	room := c.store.limit / maxResponseShare
+	if before != nil {
+		room = min(room, c.store.limit/maxConversationShare-before.total)
+	}
+	return int(room)
+}
 
 // Save keeps a response, unless it is too large; others may have to go.
 func (c *Client) Save(r *Response) {
@@ -114,7 +123,8 @@ func (c *Client) Save(r *Response) {
 	for n := range e.items {
 		e.items[n] = IDOf(r.Output.At(n))
 	}
-	if e.bytes()+r.Input().bytes()+r.Output.bytes() <= int64(c.MaxResponseBytes()) {
+	input := r.Input()
+	if e.bytes()+input.bytes()+r.Output.bytes() <= int64(c.Room(input.before)) {
 		c.store.add(e)
 	}
 }

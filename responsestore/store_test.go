@@ -1,6 +1,7 @@
 package responsestore
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -37,6 +38,8 @@ func turn(id string, before *Items, padding int) *Response {
 	}
 }
 
+func object(r *Response) string { return string(bytes.Join(r.Object(), nil)) }
+
 // said are the ids of a conversation.
 func said(i *Items) string {
 	var ids []string
@@ -51,8 +54,8 @@ func TestWhatIsKept(t *testing.T) {
 	first := turn("r1", nil, 3)
 	c.Save(first)
 	got, ok := c.Response("r1")
-	if want := `{"id":"r1","output":[{"id":"out_r1","type":"message"}],"x":"xxx"}`; !ok || string(got.AppendTo(nil)) != want {
-		t.Fatalf("%s, want %s", got.AppendTo(nil), want)
+	if want := `{"id":"r1","output":[{"id":"out_r1","type":"message"}],"x":"xxx"}`; !ok || object(got) != want {
+		t.Fatalf("%s, want %s", object(got), want)
 	}
 	if item, ok := c.Item("out_r1"); !ok || string(item) != `{"id":"out_r1","type":"message"}` {
 		t.Errorf("item %s", item)
@@ -152,13 +155,14 @@ func TestBounds(t *testing.T) {
 	const limit = 64 << 10
 	s := New(limit)
 	c := s.For(Owner{})
-	c.Save(turn("large", nil, limit/maxShare))
+	c.Save(turn("large", nil, limit/maxResponseShare))
 	if _, ok := c.Response("large"); ok || s.Bytes() != 0 {
 		t.Error("a response takes more than its share")
 	}
+	const padding = limit / maxResponseShare / 2
 	c.Save(turn("dear", nil, 0))
 	for n := range 100 {
-		c.Save(turn(fmt.Sprint("r", n), nil, limit/maxShare/2))
+		c.Save(turn(fmt.Sprint("r", n), nil, padding))
 		if got := s.Bytes(); got > limit {
 			t.Fatalf("%d bytes, limit %d", got, limit)
 		}
@@ -171,22 +175,38 @@ func TestBounds(t *testing.T) {
 	if !newest || oldest {
 		t.Errorf("the newest is there: %v; the oldest: %v", newest, oldest)
 	}
-	// A conversation that does not fit as a whole goes with its last response.
-	before, _ := c.Conversation("r99")
-	for n := 100; n < 200; n++ {
-		r := turn(fmt.Sprint("r", n), before, 0)
-		r.Output = NewItems(r.Input(), []byte(`{"id":"out_`+r.ID+`","x":"`+strings.Repeat("x", limit/maxShare/2)+`"}`), []int{limit/maxShare/2 + 22})
+}
+
+// TestLongConversations: one that grows has its own share, and does not drive out all
+// others.
+func TestLongConversations(t *testing.T) {
+	const limit, text = 64 << 10, 4 << 10
+	s := New(limit)
+	c := s.For(Owner{})
+	c.Save(turn("dear", nil, 0))
+	var before *Items
+	kept := 0
+	for n := range 100 {
+		input := itemsOf(before, "in")
+		item := fmt.Appendf(nil, `{"id":"out_%d","x":"%s"}`, n, strings.Repeat("x", text))
+		r := &Response{ID: fmt.Sprint("r", n), Output: NewItems(input, item, []int{len(item)})}
+		room := c.Room(before)
 		c.Save(r)
-		before = r.Output
-		if got := s.Bytes(); got > limit {
-			t.Fatalf("%d bytes, limit %d", got, limit)
+		if _, ok := c.Response(r.ID); ok {
+			kept++
+		} else if room > text+2*itemsOverhead+responseOverhead+itemOverhead+100 {
+			t.Fatalf("turn %d is not kept, with room for %d bytes", n, room)
 		}
+		if _, ok := c.Item("out_dear"); !ok || s.Bytes() > limit {
+			t.Fatalf("turn %d: another is there: %v; %d bytes, limit %d", n, ok, s.Bytes(), limit)
+		}
+		before = r.Output
 	}
-	if _, ok := c.Response("r199"); ok {
-		t.Error("a conversation of more than the limit is kept")
+	if share := kept * text; share > limit/maxConversationShare || share < limit/maxConversationShare/2 {
+		t.Errorf("%d turns are kept, of %d bytes", kept, text)
 	}
-	if s.Bytes() != 0 || s.used.Len()+len(s.responses)+len(s.items) != 0 {
-		t.Errorf("%d bytes, %d responses, %d items are left", s.Bytes(), s.used.Len(), len(s.items))
+	if _, ok := c.Response("r99"); ok {
+		t.Error("a conversation of more than its share is kept")
 	}
 }
 
@@ -289,7 +309,7 @@ func TestManyAtOnce(t *testing.T) {
 				case 2:
 					c.Item("out_" + other)
 				case 3:
-					if r, ok := c.Response(other); ok && !strings.HasPrefix(string(r.AppendTo(nil)), `{"id":"`+other) {
+					if r, ok := c.Response(other); ok && !strings.HasPrefix(object(r), `{"id":"`+other) {
 						t.Errorf("%s is %s", other, r.Head)
 					}
 				}

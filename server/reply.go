@@ -164,26 +164,33 @@ func (c *call) appendChoice(dst []byte, index int, a *collected) []byte {
 	return append(dst, '}')
 }
 
-// writeReply writes a whole reply, each piece within the write time-out.
-func (s *Server) writeReply(w http.ResponseWriter, body []byte) error {
+// writeReply writes a whole reply, whose pieces follow each other, each part of it
+// within the write time-out.
+func (s *Server) writeReply(w http.ResponseWriter, pieces ...[]byte) error {
+	left := 0
+	for _, piece := range pieces {
+		left += len(piece)
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Length", strconv.Itoa(left))
 	w.WriteHeader(http.StatusOK)
 	rc := http.NewResponseController(w)
 	timeout := s.cfg.WriteTimeout
-	for len(body) > 0 {
-		if timeout > 0 {
-			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // not every writer has deadlines
+	for _, piece := range pieces {
+		for len(piece) > 0 {
+			if timeout > 0 {
+				_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // not every writer has deadlines
+			}
+			n := min(len(piece), maxReplyWriteBytes)
+			if left > heldBytes {
+				n = min(n, left-heldBytes)
+			}
+			if _, err := w.Write(piece[:n]); err != nil {
+				return err
+			}
+			piece, left = piece[n:], left-n
 		}
-		n := len(body)
-		if n > heldBytes {
-			n = min(n-heldBytes, maxReplyWriteBytes)
-		}
-		if _, err := w.Write(body[:n]); err != nil {
-			return err
-		}
-		body = body[n:]
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strconv"
@@ -70,7 +71,7 @@ func (s *Server) showResponse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if found, ok := s.findResponse(w, r); ok {
-		_ = s.writeReply(w, found.AppendTo(nil)) // nobody is left to be told of a failure
+		_ = s.writeReply(w, found.Object()...) // nobody is left to be told of a failure
 	}
 }
 
@@ -115,55 +116,62 @@ func (s *Server) listInputItems(w http.ResponseWriter, r *http.Request) {
 	if order == "asc" {
 		items = found.Input().All()
 	}
-	p := page{after: query.Get("after"), limit: limit}
+	p := page{limit: limit}
+	if after := query.Get("after"); after != "" {
+		p.after = responsestore.IDHead(after)
+	}
 	for item := range items {
 		if !p.add(item) {
 			break
 		}
 	}
-	if p.after != "" {
+	if p.after != nil {
 		writeError(w, openai.InvalidRequest("after", "Invalid value for 'after': the response has no input item with this id."))
 		return
 	}
-	_ = s.writeReply(w, p.list())
+	_ = s.writeReply(w, p.list()...)
 }
 
-// A page is a part of a list.
+// A page is a part of a list. Its items are large at times, and are not copied.
 type page struct {
-	after string // the id of the last item that does not belong to it; "" = that was found
+	after []byte // how the last item begins that does not belong to it; nil = that was found
 	limit int
 
-	items       []byte
-	n           int
-	first, last string
-	more        bool // there are items behind it
+	items [][]byte
+	more  bool // there are items behind it
 }
 
 // add takes the next item of the list. It returns false when the page is full.
 func (p *page) add(item []byte) bool {
-	if p.after != "" {
-		if responsestore.IDOf(item) == p.after {
-			p.after = ""
+	switch {
+	case p.after != nil:
+		if bytes.HasPrefix(item, p.after) {
+			p.after = nil
 		}
-		return true
-	}
-	if p.n == p.limit {
+	case len(p.items) == p.limit:
 		p.more = true
 		return false
+	default:
+		p.items = append(p.items, item)
 	}
-	p.last = responsestore.IDOf(item)
-	if p.n == 0 {
-		p.first = p.last
-	}
-	p.items = append(appendComma(p.items), item...)
-	p.n++
 	return true
 }
 
-func (p *page) list() []byte {
-	dst := append([]byte(`{"object":"list","data":[`), p.items...)
-	dst = appendStringOrNull(append(dst, `],"first_id":`...), p.first)
-	dst = appendStringOrNull(append(dst, `,"last_id":`...), p.last)
-	dst = strconv.AppendBool(append(dst, `,"has_more":`...), p.more)
-	return append(dst, '}')
+// list returns the list object in pieces.
+func (p *page) list() [][]byte {
+	list := [][]byte{[]byte(`{"object":"list","data":[`)}
+	for i, item := range p.items {
+		if i > 0 {
+			list = append(list, []byte{','})
+		}
+		list = append(list, item)
+	}
+	first, last := "", ""
+	if n := len(p.items); n > 0 {
+		first, last = responsestore.IDOf(p.items[0]), responsestore.IDOf(p.items[n-1])
+	}
+	end := appendStringOrNull([]byte(`],"first_id":`), first)
+	end = appendStringOrNull(append(end, `,"last_id":`...), last)
+	end = strconv.AppendBool(append(end, `,"has_more":`...), p.more)
+	return append(list, append(end, '}'))
 }

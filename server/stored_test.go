@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"baton/engine"
 	"baton/responsestore"
 )
@@ -292,5 +294,51 @@ func TestStoreIsBounded(t *testing.T) {
 	_, id := responseOf(t, raw)
 	if resp, _ := get(t, ts, "/v1/responses/"+id); resp.StatusCode != 404 || rig.cfg.ResponseStore.Bytes() != 0 {
 		t.Errorf("%d, %d bytes are kept", resp.StatusCode, rig.cfg.ResponseStore.Bytes())
+	}
+}
+
+// TestStoredAtOnce: clients that go on, look and delete at the same time, while their
+// responses have to go for others, see whole responses or none.
+func TestStoredAtOnce(t *testing.T) {
+	const limit = 64 << 10
+	rig := newRig(says(strings.Repeat("x", limit/40)), keeping(limit))
+	ts := rig.serve(t)
+	var group errgroup.Group
+	for range 8 {
+		group.Go(func() error {
+			last := ""
+			for n := range 25 {
+				resp, err := request(ts, responsesPath, fmt.Sprintf(`{"model":"m","keep":true,"stream":%v,"previous":"%s"}`, n%2 == 0, last))
+				if err != nil {
+					return err
+				}
+				raw := readAll(t, resp)
+				if resp.StatusCode == 400 { // it had to go
+					last = ""
+					continue
+				}
+				var object []byte
+				object, last = responseOf(t, raw)
+				resp, got := ask(t, ts, "GET", "/v1/responses/"+last)
+				if resp.StatusCode == 200 && !bytes.Equal(got, object) {
+					return fmt.Errorf("%s is not %s", got, object)
+				}
+				switch n % 5 {
+				case 3:
+					ask(t, ts, "DELETE", "/v1/responses/"+last)
+				case 4:
+					if resp, got := ask(t, ts, "GET", "/v1/responses/"+last+"/input_items"); resp.StatusCode == 200 && !json.Valid(got) {
+						return fmt.Errorf("a list is %s", got)
+					}
+				}
+				if got := rig.cfg.ResponseStore.Bytes(); got > limit {
+					return fmt.Errorf("%d bytes are kept, limit %d", got, limit)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }
