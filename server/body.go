@@ -88,7 +88,7 @@ func checkContentType(r *http.Request) *openai.Error {
 		return unsupported("Content-Encoding", v)
 	}
 	v := r.Header.Get("Content-Type")
-	if v == "" {
+	if v == "" || v == "application/json" {
 		return nil
 	}
 	media, _, err := mime.ParseMediaType(v)
