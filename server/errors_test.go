@@ -187,3 +187,18 @@ func TestRequestTimeoutHeader(t *testing.T) {
 		t.Errorf("error %s", raw)
 	}
 }
+
+// TestPartsAreNoTries: what made an earlier part of an answer explains no failure of it.
+func TestPartsAreNoTries(t *testing.T) {
+	parts := fakeText(func(_ context.Context, req *backend.Request, yield func(backend.Delta, error) bool) {
+		lost := &engine.Error{Kind: engine.Disconnected}
+		for i, err := range []*engine.Error{lost, nil, nil, lost} {
+			req.Tokens.Trace.Begin(strconv.Itoa(i), "w1:8000").Err = err
+		}
+		yield(backend.Delta{}, lost)
+	})
+	ts := newRig(parts).serve(t)
+	if _, raw := post(t, ts, chatPath, `{"model":"m"}`); !strings.Contains(string(raw), "2 attempts were made") {
+		t.Errorf("%s", raw)
+	}
+}

@@ -298,6 +298,21 @@ func (c *call) attempts() int {
 	return n
 }
 
+// tries are the attempts but for those that made an earlier part of their answer: a
+// failure is explained by the others.
+func (c *call) tries() int {
+	n := 0
+	for _, choice := range c.choices {
+		attempts := choice.trace.Attempts
+		for i := range attempts {
+			if i == len(attempts)-1 || attempts[i].Err != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (c *call) migrations() int {
 	n := 0
 	for _, choice := range c.choices {
@@ -331,7 +346,7 @@ func (c *call) lastWorker() string {
 }
 
 func (c *call) publicError(failure *engine.Error) *openai.Error {
-	return publicError(failure, c.attempts(), c.notMoved(), c.server.cfg.OverloadStatus)
+	return publicError(failure, c.tries(), c.notMoved(), c.server.cfg.OverloadStatus)
 }
 
 func (c *call) requestType() string {
