@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -358,4 +359,58 @@ func (v *visit) make(t *testing.T, network *enginetest.Network, address string, 
 	gone := time.Since(left)
 	time.Sleep(2 * time.Second)
 	return gone, difference(before, counters(t, rig))
+}
+
+// Whatever a handler writes, in whatever pieces, it gets to the client as it does
+// through net/http, and the connection goes on.
+func TestAnswersAsNetHTTP(t *testing.T) {
+	rig := newRig(says("x"))
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		var seed uint64
+		fmt.Sscan(r.Header.Get("X-Seed"), &seed)
+		rnd := rand.New(rand.NewPCG(13, seed))
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header()["X-Many"] = []string{"a", "", " b\tc "}
+		if rnd.IntN(3) > 0 {
+			w.WriteHeader(one(rnd, []int{200, 201, 400, 404, 500, 503}))
+		}
+		for range rnd.IntN(5) {
+			if rnd.IntN(3) == 0 {
+				http.NewResponseController(w).Flush()
+			}
+			piece := bytes.Repeat([]byte{byte('a' + rnd.IntN(26))}, rnd.IntN(one(rnd, []int{2, 100, 5000, 3 * maxChunkBuffer})))
+			if n, err := w.Write(piece); n != len(piece) || err != nil {
+				panic(fmt.Sprintf("seed %d: %d of %d, %v", seed, n, len(piece), err))
+			}
+		}
+		if rnd.IntN(8) == 0 {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	ours, theirs := httptest.NewUnstartedServer(http.HandlerFunc(handler)), httptest.NewServer(http.HandlerFunc(handler))
+	ours.Listener = rig.Listen(ours.Listener, ours.Config)
+	ours.Start()
+	defer ours.Close()
+	defer theirs.Close()
+	for seed := range *differentialCases / 8 {
+		answers := [2]string{"aborted", "aborted"} // of which more or less has been sent
+		for i, ts := range []*httptest.Server{ours, theirs} {
+			req, _ := http.NewRequest("GET", ts.URL, nil)
+			req.Header.Set("X-Seed", fmt.Sprint(seed))
+			resp, err := ts.Client().Do(req)
+			if err != nil {
+				continue
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			resp.Header.Del("Date")
+			resp.Header.Del("Content-Length")
+			if err == nil {
+				answers[i] = fmt.Sprintf("%s %v %q %q", resp.Status, resp.Close, resp.Header, body)
+			}
+		}
+		if answers[0] != answers[1] {
+			t.Fatalf("seed %d: %.500s\nnot %.500s", seed, answers[0], answers[1])
+		}
+	}
 }
