@@ -98,7 +98,7 @@ func ownGroup(cmd *exec.Cmd) {
 }
 
 // raiseFiles raises the number of files that we, and what we start, may have
-// open, and returns it. Beyond the hard limit only root gets.
+// open, and returns it. Beyond the hard limit only privileged processes get.
 func raiseFiles(want uint64) uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
