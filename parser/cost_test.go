@@ -164,7 +164,7 @@ func checkBounded(t *testing.T, opt Options, text []byte) {
 	case *harmony:
 		held += cap(m.header) + cap(m.body)
 	}
-	if held > 8*MaxHeld {
+	if held > 8*maxHeld {
 		t.Errorf("%d bytes are held", held)
 	}
 	p.Finish(emit)

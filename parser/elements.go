@@ -308,7 +308,7 @@ func (e *elements) add(p *Parser, c byte) {
 	e.value = append(e.value, c)
 	// A string that may be null is known to be none when it is longer than the
 	// word; a value that is beyond all measure is a string.
-	if e.param.isString() || e.param.kind == "string" && !e.param.quoted && len(e.value) > 4 || len(e.value) > MaxHeld {
+	if e.param.isString() || e.param.kind == "string" && !e.param.quoted && len(e.value) > 4 || len(e.value) > maxHeld {
 		e.flow(p)
 	}
 }

@@ -256,7 +256,7 @@ func (o *objects) skip(p *Parser, c byte) verdict {
 		o.state = wantComma
 		return o.next(p, c)
 	}
-	if _, foreign := o.raw.scan(c); foreign || o.raw.depth < 0 || o.raw.depth > MaxDepth {
+	if _, foreign := o.raw.scan(c); foreign || o.raw.depth < 0 || o.raw.depth > maxDepth {
 		return fail
 	}
 	return more

@@ -5,19 +5,15 @@ import (
 	"strings"
 )
 
+// MaxName is the length of a tool's name, in bytes.
+const MaxName = 256
+
 // Limits. A text that goes beyond one is not refused, it is given out as text.
 const (
-	// MaxCalls is how many calls one answer can have.
-	MaxCalls = 128
-	// MaxHeld is how many bytes are held back until it is clear whether they are
-	// a call.
-	MaxHeld = 1 << 20
-	// MaxName is the length of a tool's name, in bytes.
-	MaxName = 256
-	// MaxDepth is how deep Python values can be nested.
-	MaxDepth = 128
-
-	maxBlank = 256 // bytes of white space that are held back as layout
+	maxCalls = 128     // in one answer
+	maxHeld  = 1 << 20 // bytes that are held back until it is clear whether they are a call
+	maxDepth = 128     // of Python values in each other, and of JSON that is skipped
+	maxBlank = 256     // bytes of white space that are held back as layout
 
 	firstCredit, creditPerByte = 4096, 4 // see giveUp
 )
@@ -266,7 +262,7 @@ func (p *Parser) step(c byte) {
 		p.unread = append(p.unread, c)
 		p.giveUp()
 	default:
-		if len(p.held) > MaxHeld {
+		if len(p.held) > maxHeld {
 			p.giveUp()
 		}
 	}
@@ -326,7 +322,7 @@ func (p *Parser) begin(name, id string, strict bool) bool {
 // callable reports whether a call of name may begin.
 func (p *Parser) callable(name string, strict bool) bool {
 	_, known := p.known[name]
-	return Callable(name) && p.calls < MaxCalls && (known || p.known == nil || !strict && !p.thinking)
+	return Callable(name) && p.calls < maxCalls && (known || p.known == nil || !strict && !p.thinking)
 }
 
 // close ends the arguments of the call that is open; what is held from now on is

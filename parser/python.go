@@ -249,7 +249,7 @@ func (v *pythonValue) next(dst []byte, c byte) ([]byte, verdict) {
 		dst = append(v.separator(dst), '"')
 		v.quote = c
 	case c == '[' || c == '(' || c == '{':
-		if len(v.stack) >= MaxDepth || v.atKey() {
+		if len(v.stack) >= maxDepth || v.atKey() {
 			return dst, fail
 		}
 		open := c

@@ -72,11 +72,11 @@ func (f *finder) match(text []byte) (at int, begins bool) {
 
 // The situations of text, each with the markers that count in it.
 const (
-	beginning  = iota // of the content, nothing said yet
-	speaking          // in the content
-	resuming          // in the content, behind reasoning that a call ended
-	pondering         // at the beginning of a stretch of reasoning
-	ruminating        // in reasoning
+	contentStart = iota // nothing of it was said yet
+	inContent
+	inContentUnclosed // a call ended the reasoning before it, whose end may still come
+	reasoningStart
+	inReasoning
 )
 
 // arm makes the finders for the parser's formats.
@@ -100,26 +100,26 @@ func (p *Parser) arm() {
 			unwraps = append(unwraps, trigger{marker: wrap[1], means: wrapEnds})
 		}
 	}
-	p.finders[beginning] = newFinder(slices.Concat(open, close, wraps, unwraps, calls))
+	p.finders[contentStart] = newFinder(slices.Concat(open, close, wraps, unwraps, calls))
 	calls = slices.DeleteFunc(slices.Clone(calls), func(t trigger) bool { return t.first })
-	p.finders[speaking] = newFinder(slices.Concat(unwraps, calls))
-	p.finders[resuming] = newFinder(slices.Concat(close, calls))
-	p.finders[pondering] = newFinder(slices.Concat(open, close, calls))
-	p.finders[ruminating] = newFinder(slices.Concat(close, calls))
+	p.finders[inContent] = newFinder(slices.Concat(unwraps, calls))
+	p.finders[inContentUnclosed] = newFinder(slices.Concat(close, calls))
+	p.finders[reasoningStart] = newFinder(slices.Concat(open, close, calls))
+	p.finders[inReasoning] = newFinder(slices.Concat(close, calls))
 }
 
 func (p *Parser) finder() *finder {
 	switch {
 	case p.thinking && p.blank:
-		return p.finders[pondering]
+		return p.finders[reasoningStart]
 	case p.thinking:
-		return p.finders[ruminating]
+		return p.finders[inReasoning]
 	case p.unclosed:
-		return p.finders[resuming]
+		return p.finders[inContentUnclosed]
 	case !p.spoken && p.calls == 0:
-		return p.finders[beginning]
+		return p.finders[contentStart]
 	}
-	return p.finders[speaking]
+	return p.finders[inContent]
 }
 
 // readText reads text up to a marker, and returns what is left. Text that may be
@@ -160,7 +160,7 @@ func (p *Parser) readText(text []byte) []byte {
 // that count change with the first byte that is said, so no more than that is.
 func (p *Parser) plain(text []byte) int {
 	f := p.finder()
-	if f != p.finders[beginning] && f != p.finders[pondering] {
+	if f != p.finders[contentStart] && f != p.finders[reasoningStart] {
 		return f.next(text)
 	}
 	n := 0
@@ -176,7 +176,7 @@ func (p *Parser) plain(text []byte) int {
 // fire does what a marker asks for, which is held as long as it may be text.
 func (p *Parser) fire(t trigger) {
 	switch {
-	case t.opens != nil && p.calls < MaxCalls:
+	case t.opens != nil && p.calls < maxCalls:
 		p.machine = t.opens(p)
 		return
 	case t.opens != nil || t.means == wrapEnds && !p.wrapped:

@@ -2,7 +2,7 @@
 // API can refer to what was said before instead of sending it again.
 //
 // What is kept is in memory, bounded in bytes and in time: the response that was not
-// used for longest goes first, and one that was not used for MaxIdle goes in any case.
+// used for longest goes first, and one that was not used for an hour goes in any case.
 // Nothing is written to disk, and nothing of it is logged.
 //
 // A conversation is a chain of immutable lists (items.go): what was sent to a response,

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// MaxIdle is how long a response is kept after its last use.
-	MaxIdle = time.Hour
+	// maxIdle is how long a response is kept after its last use.
+	maxIdle = time.Hour
 
 	// maxResponseShare is the part of the store, one in so many, that one response may
 	// take, without what was said before.
@@ -23,7 +23,7 @@ const (
 
 // WhileKept tells people why a response may not be there any more.
 var WhileKept = "responses are kept in the memory of this server only, while there is room, and not longer than " +
-	strconv.Itoa(int(MaxIdle.Minutes())) + " minutes after their last use"
+	strconv.Itoa(int(maxIdle.Minutes())) + " minutes after their last use"
 
 // What is held beside the bytes of JSON: structures, and places in maps that are half
 // empty at times. A test compares it with the heap.
@@ -208,7 +208,7 @@ func (s *Store) add(e *entry) {
 		s.remove(s.used.Back())
 	}
 	if s.expiry == nil && s.used.Len() > 0 {
-		s.expiry = time.AfterFunc(MaxIdle, s.expire)
+		s.expiry = time.AfterFunc(maxIdle, s.expire)
 	}
 }
 
@@ -249,9 +249,9 @@ func (s *Store) use(element *list.Element) *entry {
 	return e
 }
 
-// dropExpired removes what was not used for MaxIdle, which is at the end of the list.
+// dropExpired removes what was not used for maxIdle, which is at the end of the list.
 func (s *Store) dropExpired() {
-	for e := s.used.Back(); e != nil && time.Since(e.Value.(*entry).lastUse) >= MaxIdle; e = s.used.Back() {
+	for e := s.used.Back(); e != nil && time.Since(e.Value.(*entry).lastUse) >= maxIdle; e = s.used.Back() {
 		s.remove(e)
 	}
 }
@@ -263,6 +263,6 @@ func (s *Store) expire() {
 	s.dropExpired()
 	s.expiry = nil
 	if oldest := s.used.Back(); oldest != nil {
-		s.expiry = time.AfterFunc(MaxIdle-time.Since(oldest.Value.(*entry).lastUse), s.expire)
+		s.expiry = time.AfterFunc(maxIdle-time.Since(oldest.Value.(*entry).lastUse), s.expire)
 	}
 }

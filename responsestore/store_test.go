@@ -216,15 +216,15 @@ func TestExpiry(t *testing.T) {
 		s := New(1 << 20)
 		c := s.For(Owner{})
 		c.Save(turn("idle", nil, 0))
-		time.Sleep(MaxIdle / 2)
+		time.Sleep(maxIdle / 2)
 		c.Save(turn("used", nil, 0))
-		time.Sleep(MaxIdle/2 - 1)
+		time.Sleep(maxIdle/2 - 1)
 		if _, ok := c.Response("idle"); !ok { // a use, too
 			t.Error("gone before its time")
 		}
 		one := s.Bytes() / 2
 		for range 3 {
-			time.Sleep(MaxIdle - 1)
+			time.Sleep(maxIdle - 1)
 			if _, ok := c.Item("out_used"); ok {
 				t.Error("there after its time") // its last use was at the save
 			}
@@ -234,13 +234,13 @@ func TestExpiry(t *testing.T) {
 		if got := s.Bytes(); got != one {
 			t.Errorf("%d bytes are left, want those of one response, %d", got, one)
 		}
-		time.Sleep(MaxIdle)
+		time.Sleep(maxIdle)
 		synctest.Wait()
 		if s.Bytes() != 0 || s.used.Len() != 0 || s.expiry != nil {
 			t.Errorf("%d bytes are left, and the timer runs: %v", s.Bytes(), s.expiry != nil)
 		}
 		c.Save(turn("next", nil, 0))
-		time.Sleep(MaxIdle)
+		time.Sleep(maxIdle)
 		synctest.Wait()
 		if s.Bytes() != 0 {
 			t.Error("what comes after silence stays for ever")
