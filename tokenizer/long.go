@@ -106,7 +106,7 @@ type stretch struct {
 func (e *encoder) longText(text string) {
 	all := e.t.stretches(text)
 	if e.known == nil {
-		e.stretches(text, all, nil)
+		e.encodeStretches(text, all, nil)
 		return
 	}
 	start := len(e.ids)
@@ -118,7 +118,7 @@ func (e *encoder) longText(text string) {
 		next = marks[known-1].stretch + 1
 	}
 	counts := make([]int, len(all)-next)
-	e.stretches(text, all[next:], counts)
+	e.encodeStretches(text, all[next:], counts)
 	if e.unwanted() || len(marks) == 0 {
 		return
 	}
@@ -128,9 +128,9 @@ func (e *encoder) longText(text string) {
 	e.known.keep(e.ids[start:], marks, known)
 }
 
-// stretches encodes stretches of text, several at a time. It puts into counts, unless
+// encodeStretches encodes stretches of text, several at a time. It puts into counts, unless
 // that is nil, how many ids there are behind each.
-func (e *encoder) stretches(text string, all []stretch, counts []int) {
+func (e *encoder) encodeStretches(text string, all []stretch, counts []int) {
 	groups := e.t.groups(all)
 	ids := make([][]int32, len(groups))
 	isLong := func(group []stretch) bool { return e.t.isLong(group[0].to - group[0].from) }
