@@ -15,26 +15,6 @@ import (
 // Bodies are written by hand: encoding/json takes as long as all else between the ids
 // of a usual prompt and the worker's socket.
 
-// sampling is the part that both endpoints share; in the generate endpoint it is
-// an object of its own.
-type sampling struct {
-	MaxTokens         int
-	MinTokens         int
-	Temperature       float64
-	TopP              float64
-	TopK              int // -1 = off in every version; 0 only in newer ones
-	MinP              float64
-	RepetitionPenalty float64
-	PresencePenalty   float64
-	FrequencyPenalty  float64
-	Seed              *int64
-	LogitBias         map[engine.TokenID]float64
-	StopTokenIDs      []engine.TokenID
-	IgnoreEOS         bool
-	Logprobs          *int
-	StructuredOutputs *structured
-}
-
 // completionsBody is the request of POST /v1/completions.
 func completionsBody(req *engine.Request) ([]byte, error) {
 	b := appendPrompt(`{"prompt":`, req)
@@ -76,33 +56,48 @@ func appendPriority(b []byte, req *engine.Request) []byte {
 	return b
 }
 
+// appendSampling appends the members that both endpoints share; in the generate
+// endpoint they are an object of their own.
 func appendSampling(b []byte, req *engine.Request) (_ []byte, err error) {
-	s := samplingOf(req)
-	b = appendInt(b, `"n":1,"max_tokens":`, s.MaxTokens)
-	b = appendInt(b, `,"min_tokens":`, s.MinTokens)
-	b = appendFloat(b, `,"temperature":`, s.Temperature)
-	b = appendFloat(b, `,"top_p":`, s.TopP)
-	b = appendInt(b, `,"top_k":`, s.TopK)
-	b = appendFloat(b, `,"min_p":`, s.MinP)
-	b = appendFloat(b, `,"repetition_penalty":`, s.RepetitionPenalty)
-	b = appendFloat(b, `,"presence_penalty":`, s.PresencePenalty)
-	b = appendFloat(b, `,"frequency_penalty":`, s.FrequencyPenalty)
-	if s.Seed != nil {
-		b = strconv.AppendInt(append(b, `,"seed":`...), *s.Seed, 10)
+	stop, p := &req.Stop, &req.Sampling
+	b = appendInt(b, `"n":1,"max_tokens":`, stop.MaxTokens)
+	b = appendInt(b, `,"min_tokens":`, min(stop.MinTokens, stop.MaxTokens)) // more is refused, and means the same
+	b = appendFloat(b, `,"temperature":`, p.Temperature)
+	b = appendFloat(b, `,"top_p":`, p.TopP)
+	topK := p.TopK
+	if topK <= 0 {
+		topK = -1 // off in every version; 0 only in newer ones
 	}
-	if len(s.LogitBias) > 0 {
-		b, err = appendAny(b, `,"logit_bias":`, s.LogitBias)
+	b = appendInt(b, `,"top_k":`, topK)
+	b = appendFloat(b, `,"min_p":`, p.MinP)
+	b = appendFloat(b, `,"repetition_penalty":`, p.RepetitionPenalty)
+	b = appendFloat(b, `,"presence_penalty":`, p.PresencePenalty)
+	b = appendFloat(b, `,"frequency_penalty":`, p.FrequencyPenalty)
+	if p.Seed != nil { // kept on a continuation: newer servers key their noise by position
+		b = strconv.AppendInt(append(b, `,"seed":`...), *p.Seed, 10)
 	}
-	b = jsonframe.AppendIDs(append(b, `,"stop_token_ids":`...), s.StopTokenIDs)
-	b = strconv.AppendBool(append(b, `,"ignore_eos":`...), s.IgnoreEOS)
-	if s.Logprobs != nil {
-		b = appendInt(b, `,"logprobs":`, *s.Logprobs)
+	if bias := biasOf(req); len(bias) > 0 {
+		b, err = appendAny(b, `,"logit_bias":`, bias)
 	}
-	if s.StructuredOutputs != nil && err == nil {
-		b, err = appendAny(b, `,"structured_outputs":`, s.StructuredOutputs)
+	b = jsonframe.AppendIDs(append(b, `,"stop_token_ids":`...), stop.EndIDs())
+	b = strconv.AppendBool(append(b, `,"ignore_eos":`...), stop.IgnoreEOS)
+	if req.Output.Logprobs {
+		b = appendInt(b, `,"logprobs":`, req.Output.TopLogprobs)
+	}
+	if req.Constraint != nil && err == nil {
+		b, err = appendAny(b, `,"structured_outputs":`, structuredOf(req.Constraint))
 	}
 	return b, err
 }
+
+// biasOf returns the client's bias, changed for the penalties of tokens that were
+// carried. With a repetition penalty this is approximate: that scales a biased logit.
+func biasOf(req *engine.Request) map[engine.TokenID]float64 {
+	return req.CompensatedBias(Parameters, maxBias)
+}
+
+// maxBias is the bound to which vLLM clamps a bias.
+const maxBias = 100
 
 func appendInt(b []byte, name string, v int) []byte {
 	return strconv.AppendInt(append(b, name...), int64(v), 10)
@@ -116,28 +111,3 @@ func appendAny(b []byte, name string, v any) ([]byte, error) {
 	value, err := json.Marshal(v)
 	return append(append(b, name...), value...), err
 }
-
-func samplingOf(req *engine.Request) sampling {
-	p := &req.Sampling
-	s := sampling{
-		MaxTokens:   req.Stop.MaxTokens,
-		MinTokens:   min(req.Stop.MinTokens, req.Stop.MaxTokens), // more is refused, and means the same
-		Temperature: p.Temperature, TopP: p.TopP, TopK: p.TopK, MinP: p.MinP,
-		RepetitionPenalty: p.RepetitionPenalty, PresencePenalty: p.PresencePenalty, FrequencyPenalty: p.FrequencyPenalty,
-		Seed: p.Seed, // kept on a continuation: newer servers key their noise by position
-		// With a repetition penalty this is approximate: that scales a biased logit.
-		LogitBias:    req.CompensatedBias(Parameters, maxBias),
-		StopTokenIDs: req.Stop.EndIDs(), IgnoreEOS: req.Stop.IgnoreEOS,
-	}
-	if s.TopK <= 0 {
-		s.TopK = -1
-	}
-	s.StructuredOutputs = structuredOf(req.Constraint)
-	if req.Output.Logprobs {
-		s.Logprobs = &req.Output.TopLogprobs
-	}
-	return s
-}
-
-// maxBias is the bound to which vLLM clamps a bias.
-const maxBias = 100

@@ -63,7 +63,7 @@ func TestPenaltyCompensation(t *testing.T) {
 			TokenIDs: []engine.TokenID{8, 7, 7, 8, 7}, Carried: test.carried,
 			Sampling: engine.SamplingParams{PresencePenalty: test.presence, FrequencyPenalty: test.frequency, LogitBias: test.client},
 		}
-		if got := samplingOf(req).LogitBias; !maps.Equal(got, test.want) {
+		if got := biasOf(req); !maps.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 		if !maps.Equal(test.client, client) {
