@@ -20,6 +20,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// ResponsePrefix begins the ids of responses.
+const ResponsePrefix = "resp_"
+
 // Types of errors, in OpenAI's words.
 const (
 	TypeInvalidRequest = "invalid_request_error"

@@ -98,11 +98,8 @@ type keptInput struct {
 	over bool // more than the limit, which is too much to keep
 }
 
-// responsePrefix begins the ids of responses.
-const responsePrefix = "resp_"
-
 func newKeptInput(responseID string, limitBytes int) *keptInput {
-	return &keptInput{suffix: strings.TrimPrefix(responseID, responsePrefix) + "-i", limit: limitBytes, over: limitBytes <= 0}
+	return &keptInput{suffix: strings.TrimPrefix(responseID, openai.ResponsePrefix) + "-i", limit: limitBytes, over: limitBytes <= 0}
 }
 
 // items returns the list, nil if there is none to keep.

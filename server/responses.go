@@ -14,9 +14,6 @@ import (
 // of functions, in the order in which the model writes them. A stream tells how they
 // grow (responsesstream.go), a JSON reply has them when they are complete.
 
-// responsePrefix begins the ids of responses; those of their items go on as it does.
-const responsePrefix = "resp_"
-
 // An itemKind is a sort of item in the output of a response.
 type itemKind struct {
 	idPrefix string
@@ -201,10 +198,11 @@ func (o *responseOutput) finish(reason engine.FinishReason) {
 	o.close(status)
 }
 
-// appendItemID appends the id of the open item as a JSON string.
+// appendItemID appends the id of the open item as a JSON string. It goes on as that of
+// the response does.
 func (o *responseOutput) appendItemID(dst []byte) []byte {
 	dst = append(append(dst, '"'), o.kind.idPrefix...)
-	dst = append(dst, strings.TrimPrefix(o.choice.call.ids.own, responsePrefix)...)
+	dst = append(dst, strings.TrimPrefix(o.choice.call.ids.own, openai.ResponsePrefix)...)
 	return append(appendInt(append(dst, '-'), o.index), '"')
 }
 

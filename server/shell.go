@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"baton/openai"
 )
 
 // What surrounds every request: its id, and the net under a panic.
@@ -47,7 +49,7 @@ func idPrefix(path string) string {
 	case "/v1/completions":
 		return "cmpl-"
 	case "/v1/responses":
-		return responsePrefix
+		return openai.ResponsePrefix
 	}
 	return "req-"
 }
