@@ -3,7 +3,6 @@ package thinking
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"baton/engine"
@@ -142,7 +141,7 @@ func (a *answer) next() *engine.Request {
 	r := *a.req
 	r.Thought = nil
 	if a.parts > 0 {
-		r.ID = fmt.Sprintf("%sp%02d", r.ID, a.parts)
+		r.ID = engine.SubID(r.ID, "p", a.parts, 2)
 		if last := r.Trace.Last(); last != nil {
 			r.Prefer = last.WorkerID
 		}
