@@ -53,48 +53,23 @@ const (
 func (o *objects) next(p *Parser, c byte) verdict {
 	switch o.state {
 	case inKey:
-		if c != '"' {
-			o.key = append(o.key, c)
-		} else if o.state = wantColon; o.strict && !slices.Contains(callKeys, string(o.key)) {
-			return fail // some other object
-		}
-		if len(o.key) > MaxName {
-			return fail
-		}
-		return more
+		return o.readKey(c)
 	case inName:
 		return o.readName(p, c)
 	case inArguments:
-		closed, taken := o.raw.flow(p, c)
-		if closed {
-			o.state = wantComma
-		}
-		if !taken {
-			o.state = behindObject
-			return o.behind(p, c)
-		}
-		return more
+		return o.readArguments(p, c)
 	case inEarlyArguments:
-		closed, foreign := o.raw.scan(c)
-		if foreign {
-			return fail
-		}
-		if closed {
-			o.args = append(o.args[:0], p.held[o.from:]...)
-			o.state = wantComma
-			return o.tryBegin(p)
-		}
-		return more
+		return o.readEarlyArguments(p, c)
 	case inQuoted:
 		return o.readQuoted(p, c)
 	case inSkipped:
 		return o.skip(p, c)
 	case inEnd:
 		at, possible := o.end.next(c)
-		if at >= 0 {
+		switch {
+		case at >= 0:
 			return done
-		}
-		if !possible {
+		case !possible:
 			return fail
 		}
 		return more
@@ -102,6 +77,11 @@ func (o *objects) next(p *Parser, c byte) verdict {
 	if space(c) {
 		return more
 	}
+	return o.mark(p, c)
+}
+
+// mark takes a byte that stands between names and values.
+func (o *objects) mark(p *Parser, c byte) verdict {
 	switch o.state {
 	case wantObject:
 		return o.open(p, c)
@@ -135,6 +115,43 @@ func (o *objects) next(p *Parser, c byte) verdict {
 		return o.behind(p, c)
 	}
 	return fail
+}
+
+func (o *objects) readKey(c byte) verdict {
+	if c != '"' {
+		o.key = append(o.key, c)
+	} else if o.state = wantColon; o.strict && !slices.Contains(callKeys, string(o.key)) {
+		return fail // some other object
+	}
+	if len(o.key) > MaxName {
+		return fail
+	}
+	return more
+}
+
+func (o *objects) readArguments(p *Parser, c byte) verdict {
+	closed, taken := o.raw.flow(p, c)
+	if closed {
+		o.state = wantComma
+	}
+	if !taken {
+		o.state = behindObject
+		return o.behind(p, c)
+	}
+	return more
+}
+
+func (o *objects) readEarlyArguments(p *Parser, c byte) verdict {
+	closed, foreign := o.raw.scan(c)
+	switch {
+	case foreign:
+		return fail
+	case closed:
+		o.args = append(o.args[:0], p.held[o.from:]...)
+		o.state = wantComma
+		return o.tryBegin(p)
+	}
+	return more
 }
 
 // open begins an object, or a list of them.
