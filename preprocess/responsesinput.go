@@ -94,7 +94,34 @@ func (c *items) add(v *value) *openai.Error {
 		return v.wrongType("an object")
 	}
 	it := item{value: v}
-	for key, m := range v.members() {
+	it.find()
+	kind, err := it.is()
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "message":
+		err = c.addMessage(&it)
+	case "function_call":
+		err = c.addCall(&it)
+	case "function_call_output":
+		err = c.addOutput(&it)
+	case "reasoning":
+		err = c.addReasoning(&it)
+	case "item_reference":
+		return c.reference(&it)
+	default:
+		return openai.Unsupported(it.kind.param(), "only message, function_call, function_call_output and reasoning are")
+	}
+	if err == nil && v.parent != nil {
+		c.kept.addItem(&it, kind)
+	}
+	return err
+}
+
+// find finds the members.
+func (it *item) find() {
+	for key, m := range it.members() {
 		switch key {
 		case "type":
 			it.kind = *m
@@ -118,35 +145,18 @@ func (c *items) add(v *value) *openai.Error {
 			it.output = *m
 		}
 	}
-	kind := "message" // a message need not say that it is one
+}
+
+// is returns what the item is. A message need not say that it is one, and neither need
+// an id that stands for an item.
+func (it *item) is() (kind string, err *openai.Error) {
 	switch {
 	case given(it.kind):
-		var err *openai.Error
-		if kind, err = it.kind.text(); err != nil {
-			return err
-		}
+		return it.kind.text()
 	case !given(it.role) && given(it.id):
-		kind = "item_reference"
+		return "item_reference", nil
 	}
-	var err *openai.Error
-	switch kind {
-	case "message":
-		err = c.addMessage(&it)
-	case "function_call":
-		err = c.addCall(&it)
-	case "function_call_output":
-		err = c.addOutput(&it)
-	case "reasoning":
-		err = c.addReasoning(&it)
-	case "item_reference":
-		return c.reference(&it)
-	default:
-		return openai.Unsupported(it.kind.param(), "only message, function_call, function_call_output and reasoning are")
-	}
-	if err == nil && v.parent != nil {
-		c.kept.addItem(&it, kind)
-	}
-	return err
+	return "message", nil
 }
 
 func given(v value) bool { return v.data != nil && !v.isNull() }
