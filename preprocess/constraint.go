@@ -41,6 +41,9 @@ func readResponseFormat(r *request, v *value) *openai.Error {
 	case "text":
 		return nil
 	case "json_object":
+		if schema, ok := schemaBesideType(v); ok {
+			return readSchema(r, &schema)
+		}
 		return r.constrain(v, &engine.Constraint{JSONObject: true})
 	case "json_schema":
 		return r.readFormatSchema(v)
@@ -50,11 +53,22 @@ func readResponseFormat(r *request, v *value) *openai.Error {
 	return v.invalid("'type' must be text, json_object, json_schema or structural_tag.")
 }
 
-// readFormatSchema reads OpenAI's form of chat.
+// schemaBesideType returns the schema of a format that has it where llama.cpp's server
+// takes it, for both types of JSON. Without it such a request would be answered with
+// any JSON at all.
+func schemaBesideType(v *value) (value, bool) {
+	schema, ok := v.member("schema")
+	return schema, ok && !schema.isNull()
+}
+
+// readFormatSchema reads OpenAI's form of chat, and llama.cpp's.
 func (r *request) readFormatSchema(v *value) *openai.Error {
 	format, ok := v.member("json_schema")
 	switch {
 	case !ok || format.isNull():
+		if schema, ok := schemaBesideType(v); ok {
+			return readSchema(r, &schema)
+		}
 		return openai.Missing(v.param() + ".json_schema")
 	case !format.isObject():
 		return format.wrongType("an object")
@@ -85,7 +99,11 @@ func (r *request) readNamedSchema(format *value) *openai.Error {
 		}
 	}
 	if schema == nil {
-		return openai.Missing(format.param() + ".schema")
+		err := openai.Missing(format.param() + ".schema")
+		if _, nested := format.member("json_schema"); nested {
+			err.Message += " In responses it stands beside 'name', without 'json_schema' around them."
+		}
+		return err
 	}
 	return readSchema(r, schema)
 }

@@ -18,6 +18,9 @@ func TestConstraints(t *testing.T) {
 		`"response_format":{"type":"json_object"}`:                                       {JSONObject: true},
 		`"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":` + object + `}}`: {
 			JSONSchema: []byte(object), Keywords: []string{"minimum"}},
+		`"response_format":{"type":"json_object","schema":null}`:                                   {JSONObject: true},
+		`"response_format":{"type":"json_object","schema":{"not":{}}}`:                             {JSONSchema: []byte(`{"not":{}}`), Keywords: []string{"not"}},
+		`"response_format":{"type":"json_schema","schema":{"type":"integer"}}`:                     {JSONSchema: []byte(`{"type":"integer"}`)},
 		`"structured_outputs":{"json":"{\"not\":{}}","regex":null,"disable_any_whitespace":false}`: {JSONSchema: []byte(`{"not":{}}`), Keywords: []string{"not"}},
 		`"structured_outputs":{"json_object":true}`:                                                {JSONObject: true},
 		`"guided_json":true`:                                        {JSONSchema: []byte(`{}`)},

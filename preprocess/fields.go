@@ -123,6 +123,10 @@ var chatFields = map[string]reader{
 	"add_generation_prompt":  boolean(func(r *request) *bool { v := new(bool); r.addGenerationPrompt = v; return v }),
 	"continue_final_message": boolean(func(r *request) *bool { return &r.continueFinalMessage }),
 
+	"max_output_tokens":    refused("here it is 'max_tokens'"),
+	"instructions":         refused("here it is a message of the role 'system'"),
+	"previous_response_id": refused("it is a parameter of /v1/responses; here 'messages' holds the whole conversation"),
+
 	"echo":                refusedIfTrue("it is for completions"), // vLLM repeats the last message
 	"functions":           refusedUnlessEmpty("it is the old form of 'tools'"),
 	"function_call":       readFunctionCall,

@@ -144,12 +144,22 @@ func (r *request) functionOf(tool *value) (value, *openai.Error) {
 		}
 	}
 	if r.flatTools {
+		_, named := whole.member("name")
+		if _, nested := whole.member("function"); nested && !named {
+			err := openai.Missing(whole.param() + ".name")
+			err.Message += " In responses it stands in the tool itself, without 'function' around it."
+			return value{}, err
+		}
 		return whole, nil
 	}
 	function, ok := whole.member("function")
 	switch {
 	case !ok || function.isNull():
-		return value{}, openai.Missing(whole.param() + ".function")
+		err := openai.Missing(whole.param() + ".function")
+		if _, flat := whole.member("name"); flat {
+			err.Message += " In chat completions the name of a tool, its description and its parameters stand in there."
+		}
+		return value{}, err
 	case !function.isObject():
 		return value{}, function.wrongType("an object")
 	}

@@ -130,7 +130,7 @@ func (v *value) outside(low, high string, noLow, noHigh bool) *openai.Error {
 	case noLow && noHigh:
 		return v.invalid("the number is too large.")
 	case noHigh:
-		return v.invalid("must be at least %s, and not so large that it cannot be kept.", low)
+		return v.invalid("must be at least %s, and no larger than what 64 bits hold.", low)
 	default:
 		return v.invalid("must be between %s and %s.", low, high)
 	}
