@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/engine"
@@ -58,6 +59,18 @@ const (
 	codeTooLong     = "context_length_exceeded"
 )
 
+// lacking says to a client what no worker of req's model can do: a parameter, or a
+// keyword of the schema that it sent.
+func lacking(req *engine.Request, what string) string {
+	switch {
+	case req.Constraint != nil && slices.Contains(req.Constraint.Keywords, what):
+		return fmt.Sprintf("The keyword '%s' in the JSON schema is not supported: no worker of the model '%s' enforces it.", what, req.Model)
+	case req.Constraint != nil && what == string(engine.MinTokens):
+		return fmt.Sprintf("'%s' is not supported together with structured output: no worker of the model '%s' has both.", what, req.Model)
+	}
+	return fmt.Sprintf("'%s' is not supported: no worker of the model '%s' has it.", what, req.Model)
+}
+
 // capable returns the members of req's model that can do what it asks for. If
 // the model has members and none can, the error is for the client.
 func (t *table) capable(req *engine.Request) ([]member, *engine.Error) {
@@ -85,7 +98,7 @@ func (t *table) capable(req *engine.Request) ([]member, *engine.Error) {
 	case able == 0:
 		return nil, &engine.Error{
 			Kind: engine.InvalidRequest, Status: 400, Param: unsupported, Code: codeUnsupported,
-			Message: fmt.Sprintf("'%s' is not supported: no worker of the model '%s' has it.", unsupported, req.Model),
+			Message: lacking(req, unsupported),
 		}
 	case len(fit) == 0:
 		return nil, &engine.Error{

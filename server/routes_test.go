@@ -19,6 +19,15 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 			t.Errorf("%s: no request id", path)
 		}
 	}
+	for path, meant := range map[string]string{
+		"/": "/v1/chat/completions", "/v1/": "/v1/chat/completions", "/chat/completions": "/v1/chat/completions", "/v1/v1/models": ": /v1/models",
+		"/models": "/v1/models", "/v1/v1/secret": "/v1/v1/secret.", "/v1/embeddings": "/v1/embeddings.",
+	} {
+		resp, raw := get(t, ts, path)
+		if e := wantError(t, resp, raw, 404, "not_found"); !strings.Contains(e.Error.Message, meant) {
+			t.Errorf("%s: %s", path, raw)
+		}
+	}
 	for path, allow := range map[string]string{
 		chatPath: "POST", textPath: "POST", responsesPath: "POST", "/v1/models": "GET, HEAD", "/v1/models/m": "GET, HEAD", "/health": "GET, HEAD", "/metrics": "GET, HEAD",
 	} {

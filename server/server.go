@@ -132,12 +132,30 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, &openai.Error{
 			Status:  http.StatusNotFound,
-			Message: "There is nothing at " + printable(r.URL.Path) + ".",
+			Message: nothingAt(r.URL.Path),
 			Type:    openai.TypeInvalidRequest,
 			Code:    "not_found",
 		})
 	})
 	return s.withRequestID(s.recovering(limitBody(s.withCORS(s.authenticated(mux)))))
+}
+
+// nothingAt says that there is no such path, and what the client may have meant: a base
+// URL without /v1 is the usual mistake, and one with /v1 twice the second.
+func nothingAt(path string) string {
+	there := "There is nothing at " + printable(path)
+	if path == "/" || path == "/v1" || path == "/v1/" {
+		return there + "; the API is at /v1/chat/completions, /v1/completions, /v1/responses and /v1/models."
+	}
+	meant := "/v1" + path
+	if rest, ok := strings.CutPrefix(path, "/v1/v1/"); ok {
+		meant = "/v1/" + rest
+	}
+	switch meant {
+	case "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/models":
+		return there + "; the base URL of this API ends in /v1, once: " + meant + "."
+	}
+	return there + "."
 }
 
 // notAllowed answers all methods that a route does not have; it has these. ServeMux

@@ -100,9 +100,12 @@ func (r *probeReport) print(w io.Writer) error {
 	if r.Kind != "" {
 		line("endpoints", "%s", endpoints(r.Requests))
 		for _, p := range r.Parameters {
-			if p.Fidelity == engine.Unsupported.String() {
+			switch p.Fidelity {
+			case engine.Unsupported.String():
 				line("parameter", "%s is not there%s", p.Parameter, after(": ", p.Note))
-			} else {
+			case engine.Restarts.String():
+				line("parameter", "%s begins anew after a move%s", p.Parameter, after(": ", p.Note))
+			default:
 				line("parameter", "%s is %s after a move%s", p.Parameter, p.Fidelity, after(": ", p.Note))
 			}
 		}
