@@ -40,7 +40,7 @@ func markdown(t *testing.T) []byte {
 	for _, f := range ToolFormats() {
 		fmt.Fprintf(&b, "\n`%s`\n\n````\n%s\n````\n", f.Name, example(t, f, "example"))
 	}
-	b.WriteString("\n## Examples of reasoning\n")
+	b.WriteString("\n## Examples of reasoning\n\nWhere the opening marker is missing the prompt has it: the template opened the thought.\n")
 	for _, f := range ReasoningFormats() {
 		fmt.Fprintf(&b, "\n`%s`\n\n````\n%s\n````\n", f.Name, example(t, f, "example-reasoning"))
 	}
@@ -110,8 +110,8 @@ const markdownRules = `
   it counts before the first content or call only. In gpt-oss's format every message says itself what it is.
 * ` + "`qwen3_coder`, `seed_oss`, `glm45`, `minimax_m2` and `step3`" + ` write values without quotes: the tool's schema says what they are, and
   what does not fit its type is a string. Where the schema says nothing it is a string, in ` + "`glm45`" + ` whatever JSON it is.
-* White space alone, at the beginning of an answer, around calls and beside the markers of reasoning, is dropped. All other
-  text is as the model wrote it. Consecutive messages of gpt-oss of one kind are on lines of their own.
+* A stretch between markers, or between calls, that is nothing but white space is dropped. All other text is as the model wrote it, with the
+  white space at its ends: behind ` + "`</think>`" + ` Qwen 3 leaves a blank line, so its content begins with one, as in vLLM. Consecutive messages of gpt-oss of one kind are on lines of their own.
 * With ` + "`parallel_tool_calls: false`" + ` calls after the first are dropped.
 * An answer that must be JSON (` + "`response_format`, `tool_choice` required or a name" + `) may be begun at once by an engine although the
   prompt opened the reasoning: if its first character is one of ` + "`" + `{["` + "`" + ` or a digit it is no reasoning.

@@ -110,7 +110,7 @@ func parseOptions(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.port, "port", 0, "the port to listen on; 0 = any")
 	f.StringVar(&c.Model, "model-name", DefaultModelName, "the worker's `NAME` for its model")
 	f.StringVar(&c.Server.ModelPath, "model-path", "", "the `PATH` at which the worker says its model's files lie")
-	f.StringVar(&style, "style", string(StyleWords), "what it writes, `STYLE`: words (with thoughts and calls of tools where a chat asks for them), hash (any ids) or whole (any whole characters)")
+	f.StringVar(&style, "style", string(StyleWords), "what it writes, `STYLE`: words (with a call where a chat has tools, and a thought where it has reasoning_effort or enable_thinking), hash (any ids) or whole (any whole characters)")
 	f.StringVar(&c.Say, "say", "", "a `TEXT` that every answer is, in place of what the style would write")
 	f.Float64Var(&rate, "tokens-per-second", 0, "speed of one answer; 0 = as --gap says")
 	f.DurationVar(&c.Gap, "gap", 0, "time between tokens")
