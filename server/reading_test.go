@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"baton/backend"
 	"baton/engine"
@@ -88,6 +87,17 @@ func (a *answered) add(t testing.TB, entry map[string]any) {
 const thoughtfulAnswer = "<think>\nI should look.\n</think>\n\nLet me see: \n<tool_call>\n{\"name\": \"look\", \"arguments\": {\"at\": \"é\\n\\\"x\\\"\"}}\n</tool_call>\n" +
 	"<tool_call>\n{\"name\": \"wait\", \"arguments\": {}}\n</tool_call>"
 
+// cuts are ways to cut text into steps: not at all, at every character, and once.
+func cuts(text string) [][]string {
+	all := [][]string{{text}, strings.Split(text, "")}
+	for at := range text {
+		if at > 0 {
+			all = append(all, []string{text[:at], text[at:]})
+		}
+	}
+	return all
+}
+
 // TestCallsAndReasoning: however the text is cut into steps, the client has the same
 // answer in the end, as a stream and as one object.
 func TestCallsAndReasoning(t *testing.T) {
@@ -99,17 +109,7 @@ func TestCallsAndReasoning(t *testing.T) {
 		},
 		Finish: "tool_calls",
 	}
-	var runes []string
-	for _, r := range thoughtfulAnswer {
-		runes = append(runes, string(r))
-	}
-	steps := [][]string{{thoughtfulAnswer}, runes}
-	for cut := range thoughtfulAnswer {
-		if cut > 0 && utf8.RuneStart(thoughtfulAnswer[cut]) {
-			steps = append(steps, []string{thoughtfulAnswer[:cut], thoughtfulAnswer[cut:]})
-		}
-	}
-	for _, words := range steps {
+	for _, words := range cuts(thoughtfulAnswer) {
 		ts := newRig(says(words...), func(c *Config) { c.ReasoningField = "reasoning" }).serve(t)
 		_, raw := post(t, ts, chatPath, `{"model":"m","stream":true,"tools":"hermes","thoughts":"qwen3","usage":true}`)
 		s := readStrict(t, raw, "chat.completion.chunk")

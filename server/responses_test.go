@@ -50,17 +50,7 @@ func readReplyObject(t testing.TB, raw []byte) *responseObject {
 func TestResponseOutput(t *testing.T) {
 	const want = `reasoning completed  "I should look."` + "\n" + `message completed  "Let me see:"` + "\n" +
 		`function_call completed look "{\"at\": \"é\\n\\\"x\\\"\"}"` + "\n" + `function_call completed wait "{}"` + "\n"
-	var runes []string
-	for _, r := range thoughtfulAnswer {
-		runes = append(runes, string(r))
-	}
-	steps := [][]string{{thoughtfulAnswer}, runes}
-	for cut := range thoughtfulAnswer {
-		if cut > 0 && utf8.RuneStart(thoughtfulAnswer[cut]) {
-			steps = append(steps, []string{thoughtfulAnswer[:cut], thoughtfulAnswer[cut:]})
-		}
-	}
-	for _, words := range steps {
+	for _, words := range cuts(thoughtfulAnswer) {
 		s := respond(t, says(words...), `,"tools":"hermes","thoughts":"qwen3"`)
 		for i := range s.Output { // layout is the model's, and may be given or not
 			if item := &s.Output[i]; item.Type != "function_call" {

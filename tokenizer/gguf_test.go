@@ -82,7 +82,8 @@ func modelOf(tb testing.TB, file []byte) (vocab map[string]int64, merges []strin
 	}); err != nil {
 		tb.Fatal(err)
 	}
-	if err := readMerges(member(tb, model, "merges"), func(p mergePair) error {
+	list := mergeList{raw: member(tb, model, "merges")}
+	if err := list.portion(0, 0, func(p mergePair) error {
 		merges = append(merges, string(p.left)+" "+string(p.right))
 		return nil
 	}); err != nil {

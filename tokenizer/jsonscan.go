@@ -276,18 +276,6 @@ func (s *scanner) upTo(start, end int) (json.RawMessage, error) {
 	return s.data[start:end], nil
 }
 
-// members returns the values of the named members of an object; other members
-// are passed over.
-func members(data []byte, names ...string) (map[string]json.RawMessage, error) {
-	s := scanner{data: data}
-	found := map[string]json.RawMessage{}
-	err := s.object(func(key []byte) error { return s.keep(found, key, names) })
-	if err == nil {
-		err = s.end()
-	}
-	return found, err
-}
-
 // keep passes over the value of key, and puts it into found if it is one of names.
 func (s *scanner) keep(found map[string]json.RawMessage, key []byte, names []string) error {
 	name := string(key) // its memory may be used again

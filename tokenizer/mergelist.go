@@ -155,7 +155,8 @@ func (l *mergeList) failure(i, rank int) error {
 	return l.portion(i, rank, func(mergePair) error { return nil })
 }
 
-// portion calls enter for each merge of portion i.
+// portion calls enter for each merge of portion i, in their order. What it is given
+// belongs to portion again when it returns.
 func (l *mergeList) portion(i, rank int, enter func(mergePair) error) error {
 	m := mergeReader{scanner: scanner{data: l.raw}, enter: enter, rank: rank}
 	last := i == len(l.cuts)
@@ -185,12 +186,6 @@ func (l *mergeList) portion(i, rank int, enter func(mergePair) error) error {
 			return m.fail()
 		}
 	}
-}
-
-// readMerges calls enter for each merge of a list, in their order. What it is
-// given belongs to the caller again when it returns.
-func readMerges(raw json.RawMessage, enter func(mergePair) error) error {
-	return (&mergeList{raw: raw}).portion(0, 0, enter)
 }
 
 // A mergeReader reads merges in both notations: "a b" and ["a", "b"].

@@ -125,8 +125,9 @@ func (v variant) apply(tb testing.TB, base []byte) []byte {
 
 func member(tb testing.TB, object []byte, name string) json.RawMessage {
 	tb.Helper()
-	found, err := members(object, name)
-	if err != nil {
+	s := scanner{data: object}
+	found := map[string]json.RawMessage{}
+	if err := s.object(func(key []byte) error { return s.keep(found, key, []string{name}) }); err != nil {
 		tb.Fatal(err)
 	}
 	return found[name]
