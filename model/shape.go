@@ -67,32 +67,32 @@ func shapeOf(m *Model) Shape {
 // marker is a text that no template has of its own.
 const marker = "kx7qzt"
 
-const (
-	contentText  = `"` + marker + `"`
-	contentParts = `[{"type":"text","text":"` + marker + `"}]`
-)
+// contentOf returns the content of a message: a text, or a list with one part.
+func contentOf(text string, typed bool) string {
+	if typed {
+		return `[{"type":"text","text":"` + text + `"}]`
+	}
+	return `"` + text + `"`
+}
 
 func needsParts(m *Model, t *chattemplate.Template) bool {
-	text, _ := render(m, t, conversation("user", contentText))
-	parts, err := render(m, t, conversation("user", contentParts))
+	text, _ := render(m, t, conversation("user", contentOf(marker, false)))
+	parts, err := render(m, t, conversation("user", contentOf(marker, true)))
 	return err == nil && strings.Contains(parts, marker) && !strings.Contains(text, marker)
 }
 
 func takesParts(m *Model, t *chattemplate.Template, role string) bool {
-	text, err := render(m, t, conversation(role, contentText))
+	text, err := render(m, t, conversation(role, contentOf(marker, false)))
 	if err != nil || !strings.Contains(text, marker) {
 		return false
 	}
-	parts, err := render(m, t, conversation(role, contentParts))
+	parts, err := render(m, t, conversation(role, contentOf(marker, true)))
 	return err == nil && parts == text
 }
 
 func needsObjectArguments(m *Model, typed bool) bool {
 	const object = `{"k": "` + marker + `"}`
-	content := `"c"`
-	if typed {
-		content = `[{"type":"text","text":"c"}]`
-	}
+	content := contentOf("c", typed)
 	quoted, err := json.Marshal(object)
 	if err != nil {
 		panic(err) // a constant string always encodes
@@ -110,10 +110,7 @@ func needsObjectArguments(m *Model, typed bool) bool {
 }
 
 func showsTools(m *Model, typed bool) bool {
-	content := contentText
-	if typed {
-		content = contentParts
-	}
+	content := contentOf(marker, typed)
 	const name = marker + "tool"
 	text, err := m.TemplateFor(true).Render(chattemplate.Input{
 		Messages:            json.RawMessage(conversation("user", content)),
@@ -126,10 +123,7 @@ func showsTools(m *Model, typed bool) bool {
 }
 
 func needsSystem(m *Model, typed bool) bool {
-	content := contentText
-	if typed {
-		content = contentParts
-	}
+	content := contentOf(marker, typed)
 	shows := func(role string) bool {
 		text, err := render(m, m.Template, conversation(role, content))
 		return err == nil && strings.Contains(text, marker)
@@ -138,10 +132,7 @@ func needsSystem(m *Model, typed bool) bool {
 }
 
 func needsShortIDs(m *Model, shape Shape) bool {
-	content, arguments := contentText, `"{}"`
-	if shape.TypedContent {
-		content = contentParts
-	}
+	content, arguments := contentOf(marker, shape.TypedContent), `"{}"`
 	if shape.ObjectArguments {
 		arguments = "{}"
 	}
