@@ -82,7 +82,7 @@ type items struct {
 // An item is an element of the input, its members found.
 type item struct {
 	*value
-	kind, role, id, content, summary, callID, name, namespace, arguments, output value
+	kind, role, id, status, content, summary, callID, name, namespace, arguments, output value
 }
 
 // add adds an item of the input or, as v that stands for itself, of an earlier response.
@@ -129,6 +129,8 @@ func (it *item) find() {
 			it.role = *m
 		case "id":
 			it.id = *m
+		case "status":
+			it.status = *m
 		case "content":
 			it.content = *m
 		case "summary":

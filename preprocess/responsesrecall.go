@@ -88,7 +88,8 @@ func (c *items) recalled(json []byte, v *value) *openai.Error {
 }
 
 // keptInput is the input of a request while it is read, as it will be kept with the
-// response: items with ids, which clients can leave out, and contents as lists.
+// response: items with ids and a status, which clients can leave out, and contents as
+// lists.
 type keptInput struct {
 	suffix string // of new ids
 	limit  int    // bytes
@@ -136,6 +137,9 @@ func (k *keptInput) end() {
 	}
 }
 
+// keptStatus is that of an item of an input. The types of SDKs require one.
+const keptStatus = `,"status":"completed"`
+
 // addText adds an input that is a text.
 func (k *keptInput) addText(quoted []byte) {
 	if k.full() {
@@ -143,7 +147,8 @@ func (k *keptInput) addText(quoted []byte) {
 	}
 	k.begin()
 	k.head("msg_", nil)
-	k.json = append(k.json, `,"type":"message","role":"user","content":`...)
+	k.json = append(append(k.json, `,"type":"message"`...), keptStatus...)
+	k.json = append(k.json, `,"role":"user","content":`...)
 	k.content("input_text", quoted)
 	k.json = append(k.json, '}')
 	k.end()
@@ -157,8 +162,11 @@ func (k *keptInput) addItem(it *item, kind string) {
 	k.begin()
 	k.head(inputPrefixes[kind], &it.id)
 	k.json = appendQuoted(append(k.json, `,"type":`...), kind)
+	if !given(it.status) { // which clients need not send, and have to be shown
+		k.json = append(k.json, keptStatus...)
+	}
 	for key, m := range it.members() {
-		if key == "id" || key == "type" {
+		if key == "id" || key == "type" || key == "status" && m.isNull() {
 			continue
 		}
 		k.json = append(appendQuoted(append(k.json, ','), key), ':')

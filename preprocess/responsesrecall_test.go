@@ -90,29 +90,31 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestKeptInput: what is kept has ids and types, and is otherwise what was sent.
+// TestKeptInput: what is kept has ids, types and statuses, and is otherwise what was sent.
 func TestKeptInput(t *testing.T) {
 	p, _ := newTestPreprocessor(t, nil)
 	recall := recallOf(1<<20, "resp_A", keptBefore(), keptThought, keptCall)
 	chain := strings.Join([]string{keptSystem, keptUser, keptThought, keptCall}, "\n") + "\n"
 	for _, test := range []struct{ members, want string }{
-		{`"input":"a \"b\" \u2028"`, `{"id":"msg_N-i0","type":"message","role":"user","content":[{"type":"input_text","text":"a \"b\" \u2028"}]}`},
+		{`"input":"a \"b\" \u2028"`, `{"id":"msg_N-i0","type":"message","status":"completed","role":"user","content":[{"type":"input_text","text":"a \"b\" \u2028"}]}`},
 		{`"input":[{"role":"user","content":"u","\u0078":[1, null]},{"content":"a","role":"assistant","type":"message","id":null}]`,
-			`{"id":"msg_N-i0","type":"message","role":"user","content":[{"type":"input_text","text":"u"}],"x":[1, null]}` + "\n" +
-				`{"id":"msg_N-i1","type":"message","content":[{"type":"output_text","text":"a","annotations":[]}],"role":"assistant"}`},
+			`{"id":"msg_N-i0","type":"message","status":"completed","role":"user","content":[{"type":"input_text","text":"u"}],"x":[1, null]}` + "\n" +
+				`{"id":"msg_N-i1","type":"message","status":"completed","content":[{"type":"output_text","text":"a","annotations":[]}],"role":"assistant"}`},
 		{`"input":[{"role":"user","content":[{"type":"input_text", "text":"u"}],"id":"mine"}]`,
-			`{"id":"mine","type":"message","role":"user","content":[{"type":"input_text", "text":"u"}]}`},
+			`{"id":"mine","type":"message","status":"completed","role":"user","content":[{"type":"input_text", "text":"u"}]}`},
 		{`"input":[{"role":"user","content":[],"id":"a b"},{"role":"user","content":[],"id":"a\\"},{"role":"user","content":[],"id":""},{"role":"user","content":[],"id":7},{"role":"user","content":[],"id":"` + strings.Repeat("x", maxKeptIDBytes+1) + `"}]`,
-			`{"id":"msg_N-i0","type":"message","role":"user","content":[]}` + "\n" + `{"id":"msg_N-i1","type":"message","role":"user","content":[]}` + "\n" +
-				`{"id":"msg_N-i2","type":"message","role":"user","content":[]}` + "\n" + `{"id":"msg_N-i3","type":"message","role":"user","content":[]}` + "\n" +
-				`{"id":"msg_N-i4","type":"message","role":"user","content":[]}`},
+			`{"id":"msg_N-i0","type":"message","status":"completed","role":"user","content":[]}` + "\n" + `{"id":"msg_N-i1","type":"message","status":"completed","role":"user","content":[]}` + "\n" +
+				`{"id":"msg_N-i2","type":"message","status":"completed","role":"user","content":[]}` + "\n" + `{"id":"msg_N-i3","type":"message","status":"completed","role":"user","content":[]}` + "\n" +
+				`{"id":"msg_N-i4","type":"message","status":"completed","role":"user","content":[]}`},
 		{`"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"o"},{"type":"reasoning","summary":[]}]`,
-			`{"id":"fc_N-i0","type":"function_call","call_id":"c","name":"f","arguments":"{}"}` + "\n" + `{"id":"fco_N-i1","type":"function_call_output","call_id":"c","output":"o"}` + "\n" +
-				`{"id":"rs_N-i2","type":"reasoning","summary":[]}`},
-		{`"previous_response_id":"resp_A","input":"v"`, chain + `{"id":"msg_N-i0","type":"message","role":"user","content":[{"type":"input_text","text":"v"}]}`},
+			`{"id":"fc_N-i0","type":"function_call","status":"completed","call_id":"c","name":"f","arguments":"{}"}` + "\n" + `{"id":"fco_N-i1","type":"function_call_output","status":"completed","call_id":"c","output":"o"}` + "\n" +
+				`{"id":"rs_N-i2","type":"reasoning","status":"completed","summary":[]}`},
+		{`"previous_response_id":"resp_A","input":"v"`, chain + `{"id":"msg_N-i0","type":"message","status":"completed","role":"user","content":[{"type":"input_text","text":"v"}]}`},
+		{`"input":[{"role":"user","content":[],"status":"incomplete"},{"role":"user","content":[],"status":null}]`,
+			`{"id":"msg_N-i0","type":"message","role":"user","content":[],"status":"incomplete"}` + "\n" + `{"id":"msg_N-i1","type":"message","status":"completed","role":"user","content":[]}`},
 		// What is referred to is kept itself: the other response may have to go.
 		{`"input":[{"id":"fc_A-1"},{"type":"function_call_output","call_id":"c1","output":"o"}]`,
-			keptCall + "\n" + `{"id":"fco_N-i1","type":"function_call_output","call_id":"c1","output":"o"}`},
+			keptCall + "\n" + `{"id":"fco_N-i1","type":"function_call_output","status":"completed","call_id":"c1","output":"o"}`},
 	} {
 		_, kept := readConversation(t, p, recall, test.members)
 		if kept == nil || joined(kept) != test.want {
