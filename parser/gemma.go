@@ -40,14 +40,7 @@ func (g *gemma) next(p *Parser, c byte) verdict {
 		}
 		g.end.markers = append(g.end.markers[:0], g.close)
 	}
-	at, possible := g.end.next(c)
-	switch {
-	case at >= 0:
-		return done
-	case !possible:
-		return fail
-	}
-	return more
+	return g.end.end(c)
 }
 
 func (g *gemma) readName(p *Parser, c byte) verdict {

@@ -117,6 +117,18 @@ func (e *expect) next(c byte) (at int, possible bool) {
 	return -1, possible
 }
 
+// end takes a byte where nothing but one of the markers may stand.
+func (e *expect) end(c byte) verdict {
+	at, possible := e.next(c)
+	switch {
+	case at >= 0:
+		return done
+	case !possible:
+		return fail
+	}
+	return more
+}
+
 func endsWith(text []byte, end string) bool {
 	return len(text) >= len(end) && string(text[len(text)-len(end):]) == end
 }

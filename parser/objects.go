@@ -65,14 +65,7 @@ func (o *objects) next(p *Parser, c byte) verdict {
 	case inSkipped:
 		return o.skip(p, c)
 	case inEnd:
-		at, possible := o.end.next(c)
-		switch {
-		case at >= 0:
-			return done
-		case !possible:
-			return fail
-		}
-		return more
+		return o.end.end(c)
 	}
 	if space(c) {
 		return more

@@ -74,14 +74,7 @@ func (y *pythonCalls) next(p *Parser, c byte) verdict {
 		if len(y.end.got) == 0 && space(c) {
 			return more
 		}
-		at, possible := y.end.next(c)
-		if at >= 0 {
-			return done
-		}
-		if !possible {
-			return fail
-		}
-		return more
+		return y.end.end(c)
 	}
 	if wordByte(c) {
 		return y.letter(p, c)
