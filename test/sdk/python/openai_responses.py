@@ -95,9 +95,7 @@ def tools(url, question):
 
 
 def required(url, question):
-    return called(
-        client(url).responses.create(**with_tools(question, tool_choice="required"))
-    )
+    return called(client(url).responses.create(**with_tools(question, tool_choice="required")))
 
 
 def required_streamed(url, question):
@@ -111,34 +109,36 @@ def named(url, question):
     return called(client(url).responses.create(**with_tools(question, **NAMED)))
 
 
+def outputs_of(response):
+    """The outputs of the functions that a response calls, as items of the next input."""
+    return [
+        {
+            "type": "function_call_output",
+            "call_id": item.call_id,
+            "output": result_of(item.name, json.loads(item.arguments)),
+        }
+        for item in response.output
+        if item.type == "function_call"
+    ]
+
+
 def loop(url, question):
     params = with_tools(question)
     first, _ = streamed(url, params)
-    params["input"] = [{"role": "user", "content": question}] + first.output
-    for item in first.output:
-        if item.type == "function_call":
-            output = result_of(item.name, json.loads(item.arguments))
-            params["input"].append({"type": "function_call_output", "call_id": item.call_id, "output": output})
+    params["input"] = [{"role": "user", "content": question}] + first.output + outputs_of(first)
     return called(first) | text_of(streamed(url, params)[0]) | {"requests": 2}
 
 
 def loop_stored(url, question):
     """The second request refers to the first response, which is looked at, and deleted in the end."""
     first, _ = streamed(url, with_tools(question))
-    outputs = [
-        {
-            "type": "function_call_output",
-            "call_id": item.call_id,
-            "output": result_of(item.name, json.loads(item.arguments)),
-        }
-        for item in first.output
-        if item.type == "function_call"
-    ]
+    outputs = outputs_of(first)
     last, _ = streamed(url, with_tools(outputs, previous_response_id=first.id))
     kept = client(url).responses
     assert [item.id for item in kept.retrieve(first.id).output] == [item.id for item in first.output]
     said = kept.input_items.list(last.id, order="asc", limit=2)  # asks for the next pages by itself
-    assert [item.type for item in said] == ["message"] + [item.type for item in first.output] + ["function_call_output"] * len(outputs)
+    expected = ["message"] + [item.type for item in first.output] + ["function_call_output"] * len(outputs)
+    assert [item.type for item in said] == expected
     kept.delete(first.id)
     try:
         kept.retrieve(first.id)
