@@ -279,7 +279,7 @@ func TestBadResponses(t *testing.T) {
 		{tool + `,"tool_choice":{"type":"function","name":"f","namespace":7}`, "tool_choice.namespace", "expected a string"},
 		{`"tool_choice":"required"`, "tool_choice", "no 'tools'"},
 		{tool + `,"tool_choice":"sometimes"`, "tool_choice", "must be none"},
-		{tool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[]}`, "tool_choice.type", "only tools of type function are"},
+		{tool + `,"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[]}`, "tool_choice.type", "send those only"},
 		{tool + `,"tool_choice":{"type":"function"}`, "tool_choice.name", "Missing"},
 		{tool + `,"tool_choice":{"type":"function","name":"other"}`, "tool_choice", "no tool has this name"},
 		{`"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{"x":{"type":"secret"}}}}],"tool_choice":"required"`, "tools[0].parameters.properties.x.type", "one of object"},

@@ -109,6 +109,9 @@ func (r *request) readToolChoice(v *value) (choice, named string, err *openai.Er
 	if kind, ok := v.member("type"); !ok || kind.isNull() {
 		return "", "", openai.Missing(v.param() + ".type")
 	}
+	if kind, _ := v.member("type"); kind.isText() && unquote(kind.raw()) == "allowed_tools" {
+		return "", "", openai.Unsupported(kind.param(), "which of the tools may be called is said by 'tools' themselves; send those only")
+	}
 	function, err := r.functionOf(v)
 	if err != nil {
 		return "", "", err
@@ -147,7 +150,7 @@ func (r *request) functionOf(tool *value) (value, *openai.Error) {
 		_, named := whole.member("name")
 		if _, nested := whole.member("function"); nested && !named {
 			err := openai.Missing(whole.param() + ".name")
-			err.Message += " In responses it stands in the tool itself, without 'function' around it."
+			err.Message += " In responses it stands beside 'type', without 'function' around it."
 			return value{}, err
 		}
 		return whole, nil

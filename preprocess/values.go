@@ -104,6 +104,9 @@ func (v *value) integer(low, high int64) (int64, *openai.Error) {
 			n, err = int64(f), nil
 		}
 	}
+	if err == nil && n < low && high == math.MaxInt64 {
+		return 0, v.invalid("must be at least %d.", low)
+	}
 	if err != nil || n < low || n > high {
 		return 0, v.outside(strconv.FormatInt(low, 10), strconv.FormatInt(high, 10), low == math.MinInt64, high == math.MaxInt64)
 	}

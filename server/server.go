@@ -129,15 +129,18 @@ func (s *Server) Handler() http.Handler {
 	route("GET", "/live", s.live)
 	route("GET", "/version", s.version)
 	route("GET", "/metrics", promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{}).ServeHTTP)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, &openai.Error{
-			Status:  http.StatusNotFound,
-			Message: nothingAt(r.URL.Path),
-			Type:    openai.TypeInvalidRequest,
-			Code:    "not_found",
-		})
-	})
+	mux.HandleFunc("/", s.nothing)
 	return s.withRequestID(s.recovering(limitBody(s.withCORS(s.authenticated(mux)))))
+}
+
+// nothing answers where there is nothing.
+func (s *Server) nothing(w http.ResponseWriter, r *http.Request) {
+	writeError(w, &openai.Error{
+		Status:  http.StatusNotFound,
+		Message: nothingAt(r.URL.Path),
+		Type:    openai.TypeInvalidRequest,
+		Code:    "not_found",
+	})
 }
 
 // nothingAt says that there is no such path, and what the client may have meant: a base

@@ -50,6 +50,9 @@ func (s *Server) routeStored(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("GET "+all+"{id}", s.showResponse)
 	mux.HandleFunc("DELETE "+all+"{id}", s.deleteResponse)
+	for _, other := range []string{"compact", "input_tokens"} { // of OpenAI's API; they are no ids
+		mux.HandleFunc("POST "+all+other, s.nothing)
+	}
 	mux.HandleFunc(all+"{id}", notAllowed("GET", "DELETE"))
 	mux.HandleFunc("GET "+all+"{id}/input_items", s.listInputItems)
 	mux.HandleFunc(all+"{id}/input_items", notAllowed("GET"))

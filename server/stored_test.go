@@ -221,7 +221,7 @@ func TestStoredRoutes(t *testing.T) {
 			t.Errorf("%s: Allow %q", route, resp.Header.Get("Allow"))
 		}
 	}
-	for _, route := range []string{path + "/cancel", "/v1/responses/", path + "/input_items/x"} {
+	for _, route := range []string{path + "/cancel", "/v1/responses/", path + "/input_items/x", "/v1/responses/compact", "/v1/responses/input_tokens"} {
 		resp, raw := ask(t, ts, "POST", route)
 		wantError(t, resp, raw, 404, "not_found")
 	}
