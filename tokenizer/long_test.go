@@ -68,28 +68,19 @@ func TestLongTextInParts(t *testing.T) {
 }
 
 func TestLongTextInPartsOfModels(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute of computing")
-	}
-	for _, name := range models(t) {
-		t.Run(name, func(t *testing.T) {
-			tok, err := Parse(modelFile(t, name))
-			if err != nil {
-				t.Fatal(err)
+	eachModel(t, func(t *testing.T, tok *Tokenizer) {
+		random := rand.New(rand.NewPCG(7, 8))
+		for i := range 100 {
+			checkParts(t, tok, roughText(random, 50<<(i%7)), 5+2*i)
+		}
+		corpus := testCorpus(t)
+		whole := strings.Join(corpus.Texts, "\n")
+		for _, text := range []string{corpus.Bench["mixed 100 kB"], whole[:min(len(whole), 300_000)], strings.Repeat("no digit or sign in this one ", 5000), strings.Repeat("1234567 ", 20_000)} {
+			for _, part := range []int{100, 1000, usualPartBytes} {
+				checkParts(t, tok, text, part)
 			}
-			random := rand.New(rand.NewPCG(7, 8))
-			for i := range 100 {
-				checkParts(t, tok, roughText(random, 50<<(i%7)), 5+2*i)
-			}
-			corpus := testCorpus(t)
-			whole := strings.Join(corpus.Texts, "\n")
-			for _, text := range []string{corpus.Bench["mixed 100 kB"], whole[:min(len(whole), 300_000)], strings.Repeat("no digit or sign in this one ", 5000), strings.Repeat("1234567 ", 20_000)} {
-				for _, part := range []int{100, 1000, usualPartBytes} {
-					checkParts(t, tok, text, part)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 func FuzzLongText(f *testing.F) {

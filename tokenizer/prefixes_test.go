@@ -74,20 +74,11 @@ func TestConversations(t *testing.T) {
 }
 
 func TestConversationsOfModels(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute of computing")
-	}
-	for _, name := range models(t) {
-		t.Run(name, func(t *testing.T) {
-			tok, err := Parse(modelFile(t, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if reused := checkConversations(t, tok, rand.New(rand.NewPCG(1, 2)), 80); reused < 10 {
-				t.Errorf("a beginning was known %d times only", reused)
-			}
-		})
-	}
+	eachModel(t, func(t *testing.T, tok *Tokenizer) {
+		if reused := checkConversations(t, tok, rand.New(rand.NewPCG(1, 2)), 80); reused < 10 {
+			t.Errorf("a beginning was known %d times only", reused)
+		}
+	})
 }
 
 // FuzzConversations lets a text go on after one that begins like it, with another

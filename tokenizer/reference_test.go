@@ -260,6 +260,22 @@ func models(tb testing.TB) []string {
 	return names
 }
 
+// eachModel calls do with the tokenizer of each of the real models.
+func eachModel(t *testing.T, do func(t *testing.T, tok *Tokenizer)) {
+	if testing.Short() {
+		t.Skip("it takes half a minute of computing")
+	}
+	for _, name := range models(t) {
+		t.Run(name, func(t *testing.T) {
+			tok, err := Parse(modelFile(t, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			do(t, tok)
+		})
+	}
+}
+
 func compareWithReference(t *testing.T, name string, file []byte) {
 	tok, err := Parse(file)
 	if err != nil {
