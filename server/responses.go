@@ -27,23 +27,43 @@ type itemKind struct {
 
 // A partKind is a sort of part in an item.
 type partKind struct {
-	kind, list, index      string // its type, the item's member that holds it, and its number in events
-	addedEvent, closeEvent string
+	kind, list, index     string // its type, the item's member that holds it, and its number in events
+	addedEvent, doneEvent string
 }
 
 var (
-	messageItem = &itemKind{"msg_", "response.output_text.delta", "response.output_text.done", "text", contentPart("output_text")}
-	thoughtItem = &itemKind{"rs_", "response.reasoning_text.delta", "response.reasoning_text.done", "text", contentPart("reasoning_text")}
-	callItem    = &itemKind{"fc_", "response.function_call_arguments.delta", "response.function_call_arguments.done", "arguments", nil}
+	messageItem = &itemKind{
+		idPrefix:   "msg_",
+		deltaEvent: "response.output_text.delta", doneEvent: "response.output_text.done", textMember: "text",
+		parts: contentPart("output_text"),
+	}
+	thoughtItem = &itemKind{
+		idPrefix:   "rs_",
+		deltaEvent: "response.reasoning_text.delta", doneEvent: "response.reasoning_text.done", textMember: "text",
+		parts: contentPart("reasoning_text"),
+	}
+	callItem = &itemKind{
+		idPrefix:   "fc_",
+		deltaEvent: "response.function_call_arguments.delta", doneEvent: "response.function_call_arguments.done", textMember: "arguments",
+	}
 
 	// summaryItem is a thought for clients that ask for a summary of it: many show
 	// nothing else, and there is nobody to make it shorter.
-	summaryItem = &itemKind{"rs_", "response.reasoning_summary_text.delta", "response.reasoning_summary_text.done", "text",
-		&partKind{"summary_text", "summary", "summary_index", "response.reasoning_summary_part.added", "response.reasoning_summary_part.done"}}
+	summaryItem = &itemKind{
+		idPrefix:   "rs_",
+		deltaEvent: "response.reasoning_summary_text.delta", doneEvent: "response.reasoning_summary_text.done", textMember: "text",
+		parts: &partKind{
+			kind: "summary_text", list: "summary", index: "summary_index",
+			addedEvent: "response.reasoning_summary_part.added", doneEvent: "response.reasoning_summary_part.done",
+		},
+	}
 )
 
 func contentPart(kind string) *partKind {
-	return &partKind{kind, "content", "content_index", "response.content_part.added", "response.content_part.done"}
+	return &partKind{
+		kind: kind, list: "content", index: "content_index",
+		addedEvent: "response.content_part.added", doneEvent: "response.content_part.done",
+	}
 }
 
 // Statuses of responses and items.

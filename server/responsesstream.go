@@ -118,7 +118,7 @@ func (e *responseEncoder) closed(status string) {
 	}
 	e.endEvent()
 	if e.kind.parts != nil {
-		e.event(e.kind.parts.closeEvent)
+		e.event(e.kind.parts.doneEvent)
 		e.buf = e.appendPart(append(e.place(e.buf), `,"part":`...))
 		e.endEvent()
 	}
