@@ -13,6 +13,11 @@
 //	          completion read (completion.go)
 //	choices   one pipeline request for each prompt and choice                       choices.go
 //
+// What tools a request has is checked before its messages are rendered (tools.go). How
+// the text of its answer is to be read follows from them and from the end of the prompt
+// (reading.go); where an answer must be calls, or JSON beside them, that becomes a
+// constraint (calls.go, of several schemas merge.go).
+//
 // Messages, tools and template arguments stay the bytes that the client sent,
 // because the order of keys and the spelling of numbers can be seen in a prompt.
 //
