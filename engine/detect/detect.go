@@ -26,6 +26,10 @@ var ownedBy = map[string]string{
 	"llamacpp":     engine.LlamaCPP,
 }
 
+// frontend is the owner that we give to models ourselves: a worker is one process,
+// and not what chooses among several.
+const frontend = "baton"
+
 // documents tell an engine whose models have another owner, as some builds and
 // forks have. The first that is there, and has the field, decides.
 var documents = []struct{ path, field, kind string }{
@@ -53,6 +57,9 @@ func Kind(ctx context.Context, link *transport.Link) (string, error) {
 	for _, model := range list.Data {
 		if kind, ok := ownedBy[model.OwnedBy]; ok {
 			return kind, nil
+		}
+		if model.OwnedBy == frontend {
+			return "", fmt.Errorf("%w: %s is another baton; name the engines behind it", ErrNotAnEngine, link.URL())
 		}
 	}
 	for _, doc := range documents {

@@ -54,6 +54,7 @@ func TestKind(t *testing.T) {
 		{"older SGLang with another owner", documentsOf(404, map[string]string{"/v1/models": models("org"), "/get_server_info": `{"tokenizer_path":"m"}`}), engine.SGLang, nil, ""},
 		{"vLLM with another owner", documentsOf(404, map[string]string{"/v1/models": models("org"), "/version": `{"version":"0.32.0"}`}), engine.VLLM, nil, ""},
 		{"another gateway", documentsOf(404, map[string]string{"/v1/models": models("openai")}), "", ErrNotAnEngine, "neither vLLM"},
+		{"another baton", documentsOf(404, map[string]string{"/v1/models": models("baton"), "/version": `{"version":"1.0.0"}`}), "", ErrNotAnEngine, "another baton"},
 		{"a web server", documentsOf(404, nil), "", ErrNotAnEngine, "status 404"},
 		{"a friendly web server", documentsOf(200, map[string]string{"/v1/models": "<html>"}), "", ErrNotAnEngine, "no list of models"},
 		{"loading", documentsOf(503, nil), "", ErrLoading, "loading"},
