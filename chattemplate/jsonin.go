@@ -3,11 +3,12 @@ package chattemplate
 import (
 	"encoding/json"
 	"math/big"
-	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"baton/jsonbytes"
 )
 
 // readJSON turns JSON into values. encoding/json would lose the order of keys
@@ -205,36 +206,13 @@ func (j *jsonReader) string() string {
 
 // plain passes over what stands in a string as it is, up to a quote or a backslash.
 func (j *jsonReader) plain() {
-	j.pos += plainBytes(j.src[j.pos:])
-	for ; j.pos < len(j.src); j.pos++ {
-		switch c := j.src[j.pos]; {
-		case c == '"' || c == '\\':
-			return
-		case c < 0x20:
-			j.fail("control character in a string")
-		}
+	j.pos += jsonbytes.Plain(j.src[j.pos:])
+	switch {
+	case j.pos == len(j.src):
+		j.fail("unterminated string")
+	case j.src[j.pos] < 0x20:
+		j.fail("control character in a string")
 	}
-	j.fail("unterminated string")
-}
-
-// plainBytes returns how many bytes at the start of text are neither a quote nor a
-// backslash nor a control character, eight bytes at a time: a conversation is mostly
-// text. What stands in the last seven bytes it leaves to the caller.
-func plainBytes(text string) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	n := 0
-	for ; len(text)-n >= 8; n += 8 {
-		t := text[n : n+8]
-		w := uint64(t[0]) | uint64(t[1])<<8 | uint64(t[2])<<16 | uint64(t[3])<<24 |
-			uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
-		quote, backslash := w^'"'*ones, w^'\\'*ones
-		// The highest bit of a byte says that it is special. A borrow can set one
-		// above a byte that is, so only the lowest counts.
-		if special := ((w-0x20*ones)&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highs; special != 0 {
-			return n + bits.TrailingZeros64(special)/8
-		}
-	}
-	return n
 }
 
 func (j *jsonReader) escapedString(start int) string {

@@ -1,6 +1,10 @@
 package parser
 
-import "strings"
+import (
+	"strings"
+
+	"baton/jsonbytes"
+)
 
 // elements reads calls that are written as elements: a function with a name, in
 // it parameters with names, whose values have no quotes. The tool's schema says
@@ -302,7 +306,7 @@ func (e *elements) take(p *Parser, c byte) {
 
 func (e *elements) add(p *Parser, c byte) {
 	if e.flows {
-		p.scratch = appendEscaped(p.scratch, c)
+		p.scratch = jsonbytes.AppendEscaped(p.scratch, c)
 		return
 	}
 	e.value = append(e.value, c)

@@ -1,6 +1,10 @@
 package parser
 
-import "strings"
+import (
+	"strings"
+
+	"baton/jsonbytes"
+)
 
 // gemma reads calls as Gemma writes them: call:NAME{KEY:VALUE,...}, where a string
 // stands between two of its own marks, with nothing escaped inside.
@@ -100,7 +104,7 @@ func (g *gemma) quote(p *Parser) bool {
 // take adds a byte to the arguments, in p.scratch, and reports whether it fits.
 func (g *gemma) take(p *Parser, c byte) bool {
 	if g.raw {
-		p.scratch = appendEscaped(p.scratch, c)
+		p.scratch = jsonbytes.AppendEscaped(p.scratch, c)
 		return true
 	}
 	var v verdict

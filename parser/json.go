@@ -1,5 +1,7 @@
 package parser
 
+import "baton/jsonbytes"
+
 // jsonText follows JSON text byte by byte, as far as is needed to know where it
 // ends. It counts brackets and does not judge: a model's JSON is passed on as it is.
 type jsonText struct {
@@ -30,36 +32,16 @@ func (j *jsonText) scan(c byte) (closed, foreign bool) {
 	return false, false
 }
 
-const hexDigits = "0123456789abcdef"
-
 // appendJSON appends a byte of JSON text. Control characters inside strings, which
 // models write as they are, become the escapes that JSON asks for.
 func (j *jsonText) appendJSON(dst []byte, c byte) []byte {
 	if j.quoted && c < 0x20 {
 		n := len(dst)
-		dst = appendEscaped(dst, c)
+		dst = jsonbytes.AppendEscaped(dst, c)
 		if j.escaped { // behind a backslash, which is given out already
 			dst = append(dst[:n], dst[n+1:]...)
 		}
 		return dst
-	}
-	return append(dst, c)
-}
-
-// appendEscaped appends a byte of a string's content to JSON text.
-func appendEscaped(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
-	}
-	if c < 0x20 {
-		return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 	}
 	return append(dst, c)
 }
@@ -72,7 +54,7 @@ func appendQuoted(dst []byte, text []byte) []byte {
 
 func appendAllEscaped(dst []byte, text []byte) []byte {
 	for _, c := range text {
-		dst = appendEscaped(dst, c)
+		dst = jsonbytes.AppendEscaped(dst, c)
 	}
 	return dst
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"baton/jsonbytes"
 )
 
 // pythonCalls reads Python calls with named arguments, in a list or a line each.
@@ -199,6 +201,8 @@ func wordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-' || c >= 0x80
 }
 
+const hexDigits = "0123456789abcdef"
+
 // pythonValue translates a Python literal to JSON, byte by byte.
 type pythonValue struct {
 	stack []byte // the containers that are open: [ ( { with a key to come, : with a value to come
@@ -322,7 +326,7 @@ func (v *pythonValue) inString(dst []byte, c byte) ([]byte, verdict) {
 				v.code = utf8.RuneError
 			}
 			for _, b := range utf8.AppendRune(nil, v.code) {
-				dst = appendEscaped(dst, b)
+				dst = jsonbytes.AppendEscaped(dst, b)
 			}
 		}
 	case c == '\\':
@@ -334,7 +338,7 @@ func (v *pythonValue) inString(dst []byte, c byte) ([]byte, verdict) {
 			return dst, done
 		}
 	default:
-		dst = appendEscaped(dst, c)
+		dst = jsonbytes.AppendEscaped(dst, c)
 	}
 	return dst, more
 }
@@ -356,7 +360,7 @@ func (v *pythonValue) openEscape(dst []byte, c byte) []byte {
 	case 'U':
 		v.escape = 8
 	default: // Python keeps the backslash of what is no escape
-		return appendEscaped(append(dst, '\\', '\\'), c)
+		return jsonbytes.AppendEscaped(append(dst, '\\', '\\'), c)
 	}
 	return dst
 }

@@ -2,12 +2,11 @@ package preprocess
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math/bits"
 	"unicode/utf8"
 
+	"baton/jsonbytes"
 	"baton/openai"
 )
 
@@ -226,7 +225,7 @@ func (s *scanner) digits() bool {
 func (s *scanner) text() *openai.Error {
 	s.pos++ // the opening quote
 	for s.pos < len(s.data) {
-		s.pos += plainASCII(s.data[s.pos:])
+		s.pos += jsonbytes.PlainASCII(s.data[s.pos:])
 		if s.pos == len(s.data) {
 			break
 		}
@@ -240,9 +239,7 @@ func (s *scanner) text() *openai.Error {
 			}
 		case c < 0x20:
 			return s.broken()
-		case c < utf8.RuneSelf:
-			s.pos++
-		default:
+		default: // not ASCII
 			r, size := utf8.DecodeRune(s.data[s.pos:])
 			if r == utf8.RuneError && size == 1 {
 				return openai.InvalidJSON(s.param(), "The request body is not valid UTF-8 at byte %d%s.", s.pos, s.within())
@@ -251,24 +248,6 @@ func (s *scanner) text() *openai.Error {
 		}
 	}
 	return s.broken()
-}
-
-// plainASCII returns how many bytes at the start of text are ASCII and neither a quote
-// nor a backslash nor a control character, eight bytes at a time: a long body is mostly
-// text. What stands in the last seven bytes it leaves to the caller.
-func plainASCII(text []byte) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	n := 0
-	for ; len(text)-n >= 8; n += 8 {
-		w := binary.LittleEndian.Uint64(text[n:])
-		quote, backslash := w^'"'*ones, w^'\\'*ones
-		// The highest bit of a byte says that it is special. A borrow can set one
-		// above a byte that is, so only the lowest counts.
-		if special := (w | (w - 0x20*ones) | (quote-ones)&^quote | (backslash-ones)&^backslash) & highs; special != 0 {
-			return n + bits.TrailingZeros64(special)/8
-		}
-	}
-	return n
 }
 
 func (s *scanner) escape() *openai.Error {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"baton/engine"
+	"baton/jsonbytes"
 )
 
 // JSON is appended by hand: a chunk costs a hundred nanoseconds and no
@@ -31,7 +32,7 @@ func appendEscaped[S ~string | ~[]byte](dst []byte, s S) []byte {
 		}
 		if c < utf8.RuneSelf {
 			dst = append(dst, s[done:i]...)
-			dst = appendEscapedASCII(dst, c)
+			dst = jsonbytes.AppendEscaped(dst, c)
 			i++
 			done = i
 			continue
@@ -51,20 +52,6 @@ func appendEscaped[S ~string | ~[]byte](dst []byte, s S) []byte {
 		i += size
 	}
 	return append(dst, s[done:]...)
-}
-
-func appendEscapedASCII(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
-	}
-	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }
 
 // appendLogprob appends a number that is finite whatever the engine said.

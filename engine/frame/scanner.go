@@ -2,14 +2,14 @@ package frame
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"strconv"
 	"unicode/utf8"
+
+	"baton/jsonbytes"
 )
 
 // ErrSyntax is the error of a frame that is not complete, valid JSON, or that
@@ -290,7 +290,7 @@ func (s *Scanner) literal(word string) {
 func (s *Scanner) stringToken() (raw []byte, escaped bool) {
 	start := s.pos
 	for i := s.pos + 1; ; i++ {
-		i += plainBytes(s.data[i:])
+		i += jsonbytes.Plain(s.data[i:])
 		if i == len(s.data) {
 			s.fail("a string without end")
 			return nil, false
@@ -312,28 +312,6 @@ func (s *Scanner) stringToken() (raw []byte, escaped bool) {
 			i += n
 		}
 	}
-}
-
-// plainBytes returns how many bytes at the start of b stand for themselves in a
-// string: no quote, no backslash, no control character. Most of a frame is such
-// bytes, so it looks at eight of them at a time: where a byte of x is below n,
-// the top bit of (x - n) is set and that of x is not. Borrows can only set bits
-// above the first byte found, which is the one that counts.
-func plainBytes(b []byte) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	n := 0
-	for ; len(b)-n >= 8; n += 8 {
-		x := binary.LittleEndian.Uint64(b[n:])
-		quote, backslash := x^ones*'"', x^ones*'\\'
-		found := ((x-ones*' ')&^x | (quote-ones)&^quote | (backslash-ones)&^backslash) & tops
-		if found != 0 {
-			return n + bits.TrailingZeros64(found)/8
-		}
-	}
-	for n < len(b) && b[n] >= ' ' && b[n] != '"' && b[n] != '\\' {
-		n++
-	}
-	return n
 }
 
 // escapeLength returns how many bytes of rest belong to the escape that a

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -131,40 +130,6 @@ func TestDepth(t *testing.T) {
 		s.Skip()
 		if (s.End() == nil) != ok {
 			t.Errorf("depth %d: %v", depth, s.err)
-		}
-	}
-}
-
-// Eight bytes at a time finds what one at a time does, wherever it stands and
-// whatever stands beside it.
-func TestPlainBytes(t *testing.T) {
-	plain := func(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
-	for _, filler := range []byte{' ', 'a', 0x7f, 0x80, 0xff} {
-		for length := range 26 {
-			b := bytes.Repeat([]byte{filler}, length)
-			if n := plainBytes(b); n != length {
-				t.Errorf("%d of %d bytes %#x", n, length, filler)
-			}
-			for at := range length {
-				for c := range 256 {
-					b[at] = byte(c)
-					want := length
-					if !plain(byte(c)) {
-						want = at
-					}
-					if n := plainBytes(b); n != want {
-						t.Fatalf("%d plain bytes in %q, want %d", n, b, want)
-					}
-					if at+1 < length { // a byte whose borrow reaches the next one
-						b[at+1] = '!'
-						if n := plainBytes(b); n != want {
-							t.Fatalf("%d plain bytes in %q, want %d", n, b, want)
-						}
-						b[at+1] = filler
-					}
-				}
-				b[at] = filler
-			}
 		}
 	}
 }

@@ -19,14 +19,15 @@ var allowed = map[string][]string{
 	"sse":          {},
 	"openai":       {},
 	"gguf":         {},
-	"chattemplate": {},
+	"chattemplate": {"jsonbytes"},
 	"config":       {},
 	"smallfile":    {},
+	"jsonbytes":    {},
 	"discovery":    {"smallfile"},
 	"credentials":  {"smallfile"},
 	"tokenizer":    {"gguf"},
 	"hub":          {"gguf"},
-	"parser":       {},
+	"parser":       {"jsonbytes"},
 
 	"responsestore": {},
 
@@ -38,7 +39,7 @@ var allowed = map[string][]string{
 	"backend":   {"engine", "tokenizer"},
 	"tracing":   {"engine"},
 
-	"engine/frame":      {"engine"},
+	"engine/frame":      {"engine", "jsonbytes"},
 	"engine/transport":  {"engine", "sse"},
 	"engine/stream":     {"engine", "sse", "engine/transport"},
 	"engine/vllm":       {"engine", "engine/frame", "engine/stream", "engine/transport"},
@@ -49,8 +50,8 @@ var allowed = map[string][]string{
 	"engine/enginetest": {"engine", "sse", "engine/transport"},
 	"engine/sim":        {"engine", "tokenizer"},
 
-	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer", "parser", "responsestore"},
-	"server":     {"engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing", "responsestore"},
+	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer", "parser", "responsestore", "jsonbytes"},
+	"server":     {"engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing", "responsestore", "jsonbytes"},
 	"admin":      {"engine", "router", "server", "openai"},
 	"cmd/baton":  nil, // the only place that knows every package
 }
