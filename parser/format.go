@@ -37,31 +37,30 @@ type Format struct {
 	harmony bool
 }
 
-// thinks reports whether the answer begins inside reasoning.
-func (f *Format) thinks(promptTail, prefill string) bool {
-	if f == nil {
-		return false
+// Thought says where the reasoning stands when an answer begins, in formats in which two
+// markers tell it apart: it is open, or it is over. If it is neither the model may open it.
+func (o *Options) Thought() (open, over bool) {
+	f := o.Reasoning
+	if f == nil || f.harmony {
+		return false, false
 	}
-	if strings.TrimSpace(prefill) != "" {
-		return lastOf(prefill, f.opens) > lastOf(prefill, f.closes)
+	if strings.TrimSpace(o.Prefill) != "" {
+		open = lastOf(o.Prefill, f.opens) > lastOf(o.Prefill, f.closes)
+		return open, !open
 	}
-	tail := strings.TrimRight(promptTail, " \r\n\t")
-	for _, marker := range f.opens {
-		if strings.HasSuffix(tail, marker) {
-			return true
-		}
+	tail := strings.TrimRight(o.PromptTail, " \r\n\t")
+	switch {
+	case endsWithOne(tail, f.opens):
+		return true, false
+	case endsWithOne(tail, f.closes):
+		return false, true
 	}
-	for _, marker := range f.closes {
-		if strings.HasSuffix(tail, marker) {
-			return false
-		}
-	}
-	return f.unopened
+	return f.unopened, false
 }
 
-// justOpened reports whether text ends with the beginning of reasoning.
-func (f *Format) justOpened(text string) bool {
-	return slices.ContainsFunc(f.opens, func(marker string) bool { return strings.HasSuffix(text, marker) })
+// endsWithOne reports whether text ends with one of the markers.
+func endsWithOne(text string, markers []string) bool {
+	return slices.ContainsFunc(markers, func(marker string) bool { return strings.HasSuffix(text, marker) })
 }
 
 func lastOf(text string, markers []string) int {

@@ -140,10 +140,10 @@ func New(opt Options) *Parser {
 		p.machine = newHarmony(p)
 		return p
 	}
-	p.thinking = opt.Reasoning.thinks(opt.PromptTail, opt.Prefill)
+	p.thinking, _ = opt.Thought()
 	prefill := strings.TrimSpace(opt.Prefill)
 	p.spoken = !p.thinking && prefill != ""
-	p.fresh = prefill == "" || p.thinking && opt.Reasoning.justOpened(prefill)
+	p.fresh = prefill == "" || p.thinking && endsWithOne(prefill, opt.Reasoning.opens)
 	p.arm()
 	return p
 }

@@ -1,7 +1,6 @@
 package preprocess
 
 import (
-	"slices"
 	"strings"
 
 	"baton/engine"
@@ -88,6 +87,7 @@ func (r *request) reading(text string) *Reading {
 // = there is none, or no tokens tell.
 func (r *request) thoughtBefore(o *parser.Options) *engine.Thought {
 	formats := &r.model.Formats
+	open, over := o.Thought()
 	switch {
 	case formats.Final != nil:
 		if r.continueFinalMessage || r.tooling.choice == toolsRequired || r.tooling.choice == toolsNamed {
@@ -96,19 +96,12 @@ func (r *request) thoughtBefore(o *parser.Options) *engine.Thought {
 		return &engine.Thought{Ends: formats.Final}
 	case len(formats.Closes) != 1:
 		return nil
-	case parser.New(*o).Thinking():
+	case open:
 		return &engine.Thought{Ends: formats.Closes}
-	case r.continueFinalMessage || len(formats.Opens) == 0 || closed(o.PromptTail, formats.Reasoning):
+	case over || r.continueFinalMessage || len(formats.Opens) == 0:
 		return nil
 	}
 	return &engine.Thought{Opens: formats.Opens, Ends: formats.Closes}
-}
-
-// closed reports whether a prompt ends with reasoning that is over: it was turned off.
-func closed(prompt string, f *parser.Format) bool {
-	_, closes := f.ReasoningMarkers()
-	prompt = strings.TrimSpace(prompt)
-	return slices.ContainsFunc(closes, func(marker string) bool { return strings.HasSuffix(prompt, marker) })
 }
 
 // lastContent is the text of the last message, which the answer continues.
