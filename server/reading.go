@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"slices"
-	"strconv"
 
 	"baton/backend"
 	"baton/engine"
@@ -18,9 +18,11 @@ import (
 type reading struct {
 	parser *parser.Parser
 	how    *preprocess.Reading
-	seed   string             // of the ids of calls
 	take   func(parser.Event) // r.pass, made once
 	give   func(parser.Event) // of the read that goes on
+
+	requestID string // with the number of the choice, of which ids of calls are made
+	index     int
 
 	// By the tokens that open and close reasoning.
 	bytes           func(engine.TokenID) []byte // of a token; nil: none is white space
@@ -34,13 +36,11 @@ func newReading(p *preprocess.Prepared, requestID string, index int) *reading {
 	if p.Read == nil {
 		return nil
 	}
-	r := &reading{parser: parser.New(p.Read.Options), how: p.Read, seed: requestID + " " + strconv.Itoa(index) + " "}
+	r := &reading{parser: parser.New(p.Read.Options), how: p.Read, requestID: requestID, index: index}
 	r.take = r.pass
 	r.thinking, r.answering = r.parser.Thinking(), r.parser.Answering()
-	if index < len(p.Choices) {
-		if t := p.Choices[index].Request.Tokenizer; t != nil {
-			r.bytes = t.Bytes
-		}
+	if t := p.Choices[index].Request.Tokenizer; t != nil {
+		r.bytes = t.Bytes
 	}
 	return r
 }
@@ -116,7 +116,7 @@ const (
 
 // callID is the id of a call to which the model gave none.
 func (r *reading) callID(index int) string {
-	sum := sha256.Sum256([]byte(r.seed + strconv.Itoa(index)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", r.requestID, r.index, index))
 	if r.how.ShortCallIDs {
 		return letters(sum[:], shortCallIDLetters)
 	}

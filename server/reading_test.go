@@ -337,10 +337,11 @@ func TestMarkersInTheAnswer(t *testing.T) {
 		{"a call ends it", []step{o, w("a"), w("<tool_call>\n{\"name\": \"f\", \"arguments\": {"), w("}}\n"), w("</tool_call>"), w("b")}, 3},
 		{"and is closed late", []step{o, w("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"), c, w("b")}, 2},
 	} {
-		prepared := &preprocess.Prepared{Read: &preprocess.Reading{
+		prepared := preparedFor(1)
+		prepared.Read = &preprocess.Reading{
 			Options: parser.Options{Tool: parser.ToolByName("hermes"), Reasoning: parser.ReasoningByName("qwen3"), Parallel: true},
 			Opens:   []engine.TokenID{opens}, Closes: []engine.TokenID{closes},
-		}}
+		}
 		r := newReading(prepared, "r", 0)
 		for _, s := range test.steps {
 			r.read(&backend.Delta{TokenIDs: []engine.TokenID{s.id}, Text: []byte(s.text)}, func(parser.Event) {})

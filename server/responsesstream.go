@@ -33,9 +33,14 @@ func (e *responseEncoder) take() []byte {
 
 // event begins an event, up to its own members.
 func (e *responseEncoder) event(kind string) {
-	e.buf = append(append(e.buf, "event: "...), kind...)
-	e.buf = append(append(append(e.buf, "\ndata: {\"type\":\""...), kind...), `","sequence_number":`...)
+	e.buf = appendEventHead(e.buf, kind)
 	e.number()
+}
+
+// appendEventHead appends an event up to its number.
+func appendEventHead(dst []byte, kind string) []byte {
+	dst = append(append(dst, "event: "...), kind...)
+	return append(append(append(dst, "\ndata: {\"type\":\""...), kind...), `","sequence_number":`...)
 }
 
 func (e *responseEncoder) number() {
@@ -90,8 +95,7 @@ func (e *responseEncoder) opened() {
 		e.buf = e.appendPart(append(e.place(e.buf), `,"part":`...))
 		e.endEvent()
 	}
-	e.deltaHead = append(append(e.deltaHead[:0], "event: "...), kind.deltaEvent...)
-	e.deltaHead = append(append(append(e.deltaHead, "\ndata: {\"type\":\""...), kind.deltaEvent...), `","sequence_number":`...)
+	e.deltaHead = appendEventHead(e.deltaHead[:0], kind.deltaEvent)
 	e.deltaMiddle = append(e.place(e.deltaMiddle[:0]), `,"delta":"`...)
 }
 

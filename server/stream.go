@@ -38,7 +38,6 @@ type streamAnswer struct {
 
 	mu    sync.Mutex // guards what follows; held while a finish is sent, so that [DONE] is last
 	open  int        // choices that have not finished
-	usage tokenUsage // of those that have
 	debug debugComment
 }
 
@@ -47,7 +46,6 @@ type streamAnswer struct {
 func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) *engine.Error {
 	cfg := &c.server.cfg
 	a := &streamAnswer{call: c, open: len(c.choices)}
-	a.usage.promptTokens = c.prepared.PromptTokens
 	if c.ep.responses {
 		c.choices[0].events = newResponseEncoder(c.choices[0])
 	} else {
@@ -108,8 +106,6 @@ func (a *streamAnswer) finish(c *choice) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open--
-	a.usage.completionTokens += int(c.completionTokens.Load())
-	a.usage.add(c.reading)
 	if a.call.debug {
 		a.debug.add(c)
 	}
@@ -119,7 +115,8 @@ func (a *streamAnswer) finish(c *choice) error {
 		if a.call.debug {
 			comment = a.debug.appendTo(nil)
 		}
-		events = c.events.last(events, &a.usage, comment)
+		u := a.call.usage() // all choices have finished, each under this lock
+		events = c.events.last(events, &u, comment)
 	}
 	return a.send(events)
 }
