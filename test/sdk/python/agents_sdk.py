@@ -12,7 +12,7 @@ from agents import (
     Runner,
     set_tracing_disabled,
 )
-from common import MODEL, TOOLS, Report, calls_of, result_of, run
+from common import MODEL, TOOLS, Report, by_name, calls_of, result_of, run
 from openai import AsyncOpenAI
 
 set_tracing_disabled(True)
@@ -129,18 +129,9 @@ async def schema_or_tools(url, question):
     return called(result) | {"text": None, "parsed": result.final_output.model_dump()}
 
 
-cases = {
-    "text": text,
-    "whole": whole,
-    "schema": schema,
-    "schema_streamed": schema_streamed,
-    "reasoning": reasoning,
-    "required": required,
-    "named": named,
-    "loop": loop,
-    "loop_stored": loop_stored,
-    "schema_or_tools": schema_or_tools,
-}
+cases = by_name(
+    text, whole, schema, schema_streamed, reasoning, required, named, loop, loop_stored, schema_or_tools,
+)
 
 
 def on_responses(case):

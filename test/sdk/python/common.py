@@ -60,6 +60,11 @@ def ask(question: str, **more) -> dict:
     )
 
 
+def by_name(*cases) -> dict:
+    """Cases by the names of their functions, which are those of the job."""
+    return {case.__name__: case for case in cases}
+
+
 def run(cases: dict, loop=None) -> None:
     """Prints a list with an object for each target of the job: what each of its cases returned, or its error.
 

@@ -1,6 +1,6 @@
 """Asks with LangChain (langchain-openai)."""
 
-from common import MODEL, TOOLS, Report, calls_of, result_of, run
+from common import MODEL, TOOLS, Report, by_name, calls_of, result_of, run
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from langchain_openai import ChatOpenAI
@@ -130,21 +130,10 @@ def loop(url, question, settings={}):
     return called(first) | text_of(joined(llm.stream(messages))) | {"requests": 2}
 
 
-cases = {
-    "text": text,
-    "whole": whole,
-    "choices": choices,
-    "logprobs": logprobs,
-    "schema": schema,
-    "schema_streamed": schema_streamed,
-    "reasoning": reasoning,
-    "tools": tools,
-    "required": required,
-    "required_streamed": required_streamed,
-    "named": named,
-    "loop": loop,
-    "loop_stored": loop_stored,
-}
+cases = by_name(
+    text, whole, choices, logprobs, schema, schema_streamed, reasoning, tools, required, required_streamed, named,
+    loop, loop_stored,
+)
 
 
 def on_responses(case):

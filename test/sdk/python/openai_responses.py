@@ -2,7 +2,7 @@
 
 import json
 
-from common import MODEL, TOOLS, Report, calls_of, result_of
+from common import MODEL, TOOLS, Report, by_name, calls_of, result_of
 from openai import NotFoundError, OpenAI, pydantic_function_tool
 
 
@@ -147,17 +147,7 @@ def loop_stored(url, question):
     raise AssertionError("a deleted response is there")
 
 
-responses = {
-    "text": text,
-    "whole": whole,
-    "logprobs": logprobs,
-    "schema": schema,
-    "schema_streamed": schema_streamed,
-    "reasoning": reasoning,
-    "tools": tools,
-    "required": required,
-    "required_streamed": required_streamed,
-    "named": named,
-    "loop": loop,
-    "loop_stored": loop_stored,
-}
+responses = by_name(
+    text, whole, logprobs, schema, schema_streamed, reasoning, tools, required, required_streamed, named, loop,
+    loop_stored,
+)

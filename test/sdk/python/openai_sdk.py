@@ -2,7 +2,7 @@
 
 import json
 
-from common import TOOLS, Report, ask, calls_of, result_of, run
+from common import TOOLS, Report, ask, by_name, calls_of, result_of, run
 from openai import pydantic_function_tool
 from openai_responses import client, responses
 
@@ -120,20 +120,8 @@ def loop(url, question):
     return called(first) | text_of(streamed(url, params)) | {"requests": 2}
 
 
-run(
-    {
-        "text": text,
-        "whole": whole,
-        "choices": choices,
-        "logprobs": logprobs,
-        "schema": schema,
-        "schema_streamed": schema_streamed,
-        "reasoning": reasoning,
-        "tools": tools,
-        "required": required,
-        "required_streamed": required_streamed,
-        "named": named,
-        "loop": loop,
-    }
-    | {name + ".responses": case for name, case in responses.items()}
+chat = by_name(
+    text, whole, choices, logprobs, schema, schema_streamed, reasoning, tools,
+    required, required_streamed, named, loop,
 )
+run(chat | {name + ".responses": case for name, case in responses.items()})
