@@ -4,6 +4,42 @@ import (
 	"testing"
 )
 
+// TestShapeOfTools: what a template has to do with tools, ids of calls and developers.
+func TestShapeOfTools(t *testing.T) {
+	const (
+		plain = `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`
+		tools = `{{ tools | tojson if tools }}` + plain
+		// As in Mistral Nemo.
+		shortIDs = `{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}` +
+			`{% if c.id | length != 9 %}{{ raise_exception('nine') }}{% endif %}{{ c.function | tojson }}{% endfor %}{% endfor %}`
+		shortAnswers = `{% for m in messages %}{{ m.content }}{% if m.role == 'tool' and m.tool_call_id | length != 9 %}{{ raise_exception('nine') }}{% endif %}{% endfor %}`
+		// As in Qwen 3: roles that it does not know are passed over.
+		knownRoles = `{% for m in messages %}{% if m.role in ['system', 'user', 'assistant', 'tool'] %}{{ m.content }}{% endif %}{% endfor %}`
+		strict     = `{% for m in messages %}{% if m.role == 'developer' %}{{ raise_exception('role') }}{% endif %}{{ m.content }}{% endfor %}`
+		noSystem   = `{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}`
+	)
+	for _, tt := range []struct {
+		name, template         string
+		tools, short, bySystem bool
+	}{
+		{"plain", plain, false, false, false},
+		{"tools", tools, true, false, false},
+		{"short ids of calls", shortIDs, false, true, false},
+		{"short ids of answers", shortAnswers, false, true, false},
+		{"known roles", knownRoles, false, false, true},
+		{"refused role", strict, false, false, true},
+		{"neither role", noSystem, false, false, false},
+	} {
+		m, err := Load("m", folderWith(t, map[string]string{templateFile: tt.template}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := m.Shape; s.Tools != tt.tools || s.ShortCallIDs != tt.short || s.SystemForDeveloper != tt.bySystem {
+			t.Errorf("%s: tools %v, short ids %v, the system for developers %v", tt.name, s.Tools, s.ShortCallIDs, s.SystemForDeveloper)
+		}
+	}
+}
+
 func TestShape(t *testing.T) {
 	const (
 		plain = `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,6 +137,15 @@ func TestThought(t *testing.T) {
 		}
 		if thought := prepared.Choices[0].Request.Tokens.Thought; !reflect.DeepEqual(thought, test.thought) || got.Reasoning != test.reasoning || got.Constrained != test.constrained {
 			t.Errorf("%s: %+v, read as %+v", test.name, thought, got)
+		}
+		// The parser needs the text of markers that are special tokens.
+		keep := slices.Sorted(slices.Values(prepared.Choices[0].Request.KeepSpecial))
+		var want []int32
+		if prepared.Read != nil && test.vocabulary != unmarked {
+			want = []int32{first, second}
+		}
+		if !slices.Equal(keep, want) {
+			t.Errorf("%s: the text of %v is kept, want %v", test.name, keep, want)
 		}
 	}
 }

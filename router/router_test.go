@@ -110,6 +110,34 @@ func TestAvoid(t *testing.T) {
 	})
 }
 
+// TestPrefer: the preferred worker before all that the policy would choose, while it can be
+// asked; and what prefers one is no request that lost its worker, which waits for its turn.
+func TestPrefer(t *testing.T) {
+	cfg := testConfig
+	cfg.MoveSpacing = time.Second
+	newRig(t, 3, cfg, func(t *testing.T, r *rig) {
+		part := func(worker string) *engine.Request {
+			req := request()
+			req.TokenIDs, req.Carried, req.Prefer = append(req.TokenIDs, 4), 1, worker
+			return req
+		}
+		start := time.Now()
+		for range 4 {
+			r.mustAnswer(t, part("w3"), "w3")
+		}
+		if took := time.Since(start); took >= cfg.MoveSpacing/3 { // between two starts of moved requests on three workers
+			t.Errorf("four parts took %v", took)
+		}
+		req := part("w3")
+		req.Avoid = []string{"w3"}
+		r.ask(t.Context(), req)
+		if at := req.Trace.Last().WorkerID; at == "w3" {
+			t.Error("a worker that failed the request is preferred")
+		}
+		r.ask(t.Context(), part("w9")) // which is not there
+	})
+}
+
 func TestForeignIDs(t *testing.T) {
 	for _, id := range []engine.TokenID{-1, 100} {
 		newRig(t, 1, testConfig, func(t *testing.T, r *rig) {
