@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"baton/test/golden"
 )
 
 //go:generate go test -run TestFlagsDoc -update .
@@ -15,20 +16,7 @@ import (
 var update = flag.Bool("update", false, "rewrite docs/flags.md")
 
 func TestFlagsDoc(t *testing.T) {
-	want := markdown()
-	path := filepath.Join("..", "docs", "flags.md")
-	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n")), want) {
-		t.Error("docs/flags.md is stale: run go generate ./config")
-	}
+	golden.Check(t, filepath.Join("..", "docs", "flags.md"), string(markdown()), *update, "go generate ./config")
 }
 
 // markdown is docs/flags.md.

@@ -7,25 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"baton/test/golden"
 )
 
 //go:generate go test -run TestParsersDoc -update .
 
 func TestParsersDoc(t *testing.T) {
-	want := markdown(t)
-	path := filepath.Join("..", "docs", "parsers.md")
-	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(bytes.ReplaceAll(got, []byte("\r\n"), []byte("\n")), want) {
-		t.Error("docs/parsers.md is stale: run go generate ./parser")
-	}
+	golden.Check(t, filepath.Join("..", "docs", "parsers.md"), string(markdown(t)), *update, "go generate ./parser")
 }
 
 // markdown is docs/parsers.md.

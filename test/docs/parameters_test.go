@@ -2,7 +2,6 @@ package docs
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"baton/engine/sglang"
 	"baton/engine/trtllm"
 	"baton/engine/vllm"
+	"baton/test/golden"
 	"baton/test/harness"
 )
 
@@ -32,18 +32,7 @@ type kind struct {
 }
 
 func TestParameters(t *testing.T) {
-	want := parametersDocument()
-	path := filepath.Join(harness.Root(), "docs", "engines", "parameters.md")
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(path)
-	if err != nil || strings.ReplaceAll(string(got), "\r\n", "\n") != want {
-		t.Errorf("docs/engines/parameters.md is stale (%v): go test ./test/docs -run Parameters -update", err)
-	}
+	golden.Check(t, filepath.Join(harness.Root(), "docs", "engines", "parameters.md"), parametersDocument(), *update, "go test ./test/docs -run Parameters -update")
 }
 
 // No engine that --worker takes is missing.
