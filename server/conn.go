@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"baton/socket"
 )
 
 const (
@@ -80,7 +82,7 @@ type conn struct {
 
 // serveConn serves a connection to its end, or until net/http has to take it.
 func (s *Server) serveConn(nc net.Conn) {
-	c := &conn{Conn: nc, server: s, over: make(chan bool, 1)}
+	c := &conn{Conn: socket.Wrap(nc), server: s, over: make(chan bool, 1)}
 	if addr := nc.RemoteAddr(); addr != nil {
 		c.remote = addr.String()
 	}

@@ -3,8 +3,9 @@ package transport
 import (
 	"errors"
 	"os"
-	"syscall"
 	"time"
+
+	"baton/socket"
 )
 
 // alive reports whether a kept connection can bear another request: the worker
@@ -12,13 +13,10 @@ import (
 // this cannot be found out it is assumed; then the request fails at once and is
 // sent again, see ask.
 func alive(c *connection) bool {
-	if s, ok := c.raw.(syscall.Conn); ok {
-		raw, err := s.SyscallConn()
-		if err != nil || !silent(raw) {
-			return false
-		}
-		if c.Conn == c.raw {
-			return true
+	if raw, ok := c.raw.(*socket.Conn); ok {
+		silent := raw.Silent()
+		if c.Conn == c.raw || !silent {
+			return silent
 		}
 	}
 	// What TLS has read already is not in the socket any more; and what is no socket

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"baton/socket"
 )
 
 const (
@@ -65,6 +67,7 @@ func (l *Link) open(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	raw = socket.Wrap(raw)
 	if l.tls == nil {
 		return &connection{Conn: raw, raw: raw}, nil
 	}

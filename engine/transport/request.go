@@ -104,13 +104,6 @@ func (c *connection) writeBoth(head, body []byte) error {
 		_, err := c.Write(append(head, body...))
 		return err
 	}
-	if tcp, ok := c.Conn.(*net.TCPConn); ok { // in one call of the system
-		_, err := (&net.Buffers{head, body}).WriteTo(tcp)
-		return err
-	}
-	if _, err := c.Write(head); err != nil {
-		return err
-	}
-	_, err := c.Write(body)
+	_, err := (&net.Buffers{head, body}).WriteTo(c.Conn) // in one call of the system, unless it is TLS
 	return err
 }

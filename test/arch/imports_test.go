@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"config":       {},
 	"smallfile":    {},
 	"jsonbytes":    {},
+	"socket":       {},
 	"discovery":    {"smallfile"},
 	"credentials":  {"smallfile"},
 	"tokenizer":    {"gguf"},
@@ -40,7 +41,7 @@ var allowed = map[string][]string{
 	"tracing":   {"engine"},
 
 	"engine/frame":      {"engine", "jsonbytes"},
-	"engine/transport":  {"engine", "sse"},
+	"engine/transport":  {"engine", "sse", "socket"},
 	"engine/stream":     {"engine", "sse", "engine/transport"},
 	"engine/vllm":       {"engine", "engine/frame", "engine/stream", "engine/transport"},
 	"engine/llamacpp":   {"engine", "sse", "engine/frame", "engine/stream", "engine/transport"},
@@ -51,7 +52,7 @@ var allowed = map[string][]string{
 	"engine/sim":        {"engine", "tokenizer"},
 
 	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer", "parser", "responsestore", "jsonbytes"},
-	"server":     {"engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing", "responsestore", "jsonbytes"},
+	"server":     {"engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing", "responsestore", "jsonbytes", "socket"},
 	"admin":      {"engine", "router", "server", "openai"},
 	"cmd/baton":  nil, // the only place that knows every package
 }

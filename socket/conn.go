@@ -1,0 +1,146 @@
+//go:build unix
+
+package socket
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// maxPiece is the size up to which reads and writes are made here, in bytes: what
+// the kernel copies in a few microseconds. More than that the scheduler is told of:
+// who sends so much may also have work for it that has to be interrupted, which is
+// the monitor's task.
+const maxPiece = 16 << 10
+
+// A Conn is a TCP connection. Unlike with a net.TCPConn, only one goroutine may
+// read at a time, and only one may write.
+type Conn struct {
+	*net.TCPConn
+	raw syscall.RawConn
+
+	// Made once, because each would be an allocation.
+	readSome, writeAll func(fd uintptr) bool
+
+	in    []byte // what readSome fills
+	read  int
+	inErr error
+
+	out    []byte // what writeAll has not written yet
+	outErr error
+}
+
+// Wrap returns a Conn over c if c is a TCP connection, else c itself.
+func Wrap(c net.Conn) net.Conn {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return c
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return c
+	}
+	w := &Conn{TCPConn: tcp, raw: raw}
+	w.readSome, w.writeAll = w.tryRead, w.tryWrite
+	return w
+}
+
+// Read reads as net.TCPConn does.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 || len(p) > maxPiece {
+		return c.TCPConn.Read(p)
+	}
+	c.in = p
+	err := c.raw.Read(c.readSome)
+	c.in = nil
+	switch {
+	case err != nil:
+		return 0, named("read", err)
+	case c.inErr != nil:
+		return 0, c.failure("read", c.inErr)
+	case c.read == 0:
+		return 0, io.EOF
+	}
+	return c.read, nil
+}
+
+// Write writes as net.TCPConn does.
+func (c *Conn) Write(p []byte) (int, error) {
+	if len(p) > maxPiece {
+		return c.TCPConn.Write(p)
+	}
+	c.out, c.outErr = p, nil
+	err := c.raw.Write(c.writeAll)
+	n := len(p) - len(c.out)
+	c.out = nil
+	switch {
+	case err != nil:
+		return n, named("write", err)
+	case c.outErr != nil:
+		return n, c.failure("write", c.outErr)
+	}
+	return n, nil
+}
+
+// Silent reports whether there is nothing to read, not even the end: whether a
+// connection that nobody has asked anything still stands. It does not wait. If there
+// is something, a byte of it is lost.
+func (c *Conn) Silent() bool {
+	silent := false
+	err := c.raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, err := read(fd, b[:])
+		silent = err == syscall.EAGAIN
+		return true // whatever it was, do not wait
+	})
+	return err == nil && silent
+}
+
+// tryRead reports whether it has read; if not, it is called again when it can.
+func (c *Conn) tryRead(fd uintptr) bool {
+	c.read, c.inErr = 0, nil
+	n, err := read(fd, c.in)
+	switch {
+	case err == syscall.EAGAIN:
+		return false
+	case err != 0:
+		c.inErr = err
+	default:
+		c.read = n
+	}
+	return true
+}
+
+// tryWrite reports whether there is nothing left to do.
+func (c *Conn) tryWrite(fd uintptr) bool {
+	for len(c.out) > 0 {
+		n, err := write(fd, c.out)
+		switch {
+		case err == syscall.EAGAIN:
+			return false
+		case err != 0:
+			c.outErr = err
+			return true
+		}
+		c.out = c.out[n:]
+	}
+	return true
+}
+
+// named gives an error of a syscall.RawConn, which is a net.OpError of the
+// operation "raw-read" or "raw-write", the name that it has elsewhere.
+func named(op string, err error) error {
+	var opErr *net.OpError
+	if errors.As(err, &opErr) {
+		opErr.Op = op
+	}
+	return err
+}
+
+// failure makes the error that a net.TCPConn would return.
+func (c *Conn) failure(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError(op, err)}
+}

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package socket
+
+import "net"
+
+// A Conn is not made here.
+type Conn struct{ net.Conn }
+
+// Wrap returns c.
+func Wrap(c net.Conn) net.Conn { return c }
+
+// Silent is not called here.
+func (c *Conn) Silent() bool { return true }
