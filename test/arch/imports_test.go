@@ -16,6 +16,7 @@ import (
 // architecture: add it here and to docs/ARCHITECTURE.md together.
 var allowed = map[string][]string{
 	"engine":       {},
+	"alarm":        {},
 	"sse":          {},
 	"openai":       {},
 	"gguf":         {},
