@@ -49,8 +49,9 @@
 // # Who owns what
 //
 // All state lies in Router and its workers under one mutex; others get copies.
-// [Router.Run] owns all goroutines, one per worker, except that the timer of a
-// watchdog looks at a port on its own goroutine; its attempt waits for that.
+// [Router.Run] owns all goroutines, one per worker, except that a watchdog looks at a
+// port on a goroutine of its own; its attempt waits for that. The watchdogs of all
+// attempts are alarms of one clock.
 //
 // # Who comes and goes
 //

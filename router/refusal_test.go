@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +96,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		}
 		// Another request does not bother the worker in the meantime either.
 		r.workers["w1"].plays(refuses(429, 4*time.Second))
-		go r.ask(t.Context(), request())
+		var other sync.WaitGroup
+		other.Go(func() { r.ask(t.Context(), request()) })
 		synctest.Wait()
 		before := r.workers["w1"].asked()
 		time.AfterFunc(time.Second, func() { r.workers["w1"].plays(tokens(1, 0)) })
@@ -103,6 +105,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		if n := r.workers["w1"].asked() - before; n > 2 {
 			t.Errorf("asked %d times", n)
 		}
+		other.Wait()
 	})
 }
 

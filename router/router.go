@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"baton/alarm"
 	"baton/engine"
 )
 
@@ -68,6 +69,7 @@ type Router struct {
 	cfg    Config
 	log    *slog.Logger
 	rnd    func(n int) int
+	clock  *alarm.Clock // of the watchdogs
 
 	mu      sync.Mutex // guards what follows, and the fields of worker that say so
 	workers []*worker  // in the order of their specs; then those that are being removed
@@ -93,7 +95,7 @@ func New(specs []Spec, attach Attach, cfg Config, log *slog.Logger, reg promethe
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = defaultLookTimeout
 	}
-	r := &Router{attach: attach, cfg: cfg, log: log, rnd: rnd, changed: make(chan struct{}), added: make(chan struct{}, 1), nextMove: make(map[string]time.Time)}
+	r := &Router{attach: attach, cfg: cfg, log: log, rnd: rnd, clock: alarm.NewClock(), changed: make(chan struct{}), added: make(chan struct{}, 1), nextMove: make(map[string]time.Time)}
 	r.name(specs)
 	r.table = buildTable(nil, r.workers, time.Now())
 	reg.MustRegister(newCollector(r, namespace))

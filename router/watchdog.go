@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"baton/alarm"
 	"baton/engine"
 )
 
@@ -19,7 +20,10 @@ const (
 	// quietPace times its usual silence between two deltas is what a stream may
 	// take before the router looks.
 	quietPace = 10
-	// stoodStill is how late a timer fires only if the process did not run.
+	// lookSlack is how long a look may be put off, so that it falls together with
+	// those of other streams.
+	lookSlack = 125 * time.Millisecond
+	// stoodStill is how late an alarm rings only if the process did not run.
 	stoodStill = time.Second
 	// held is the value of waitingSince while the consumer holds a delta.
 	held = -1
@@ -29,9 +33,10 @@ const (
 // we wait for it, not the time in which the consumer holds a delta. It ends the
 // attempt when the silence exceeds its bound or the worker is found dead.
 //
-// A token costs one reading of the clock and two atomic stores; the timer is not
-// touched. It fires on its own about once a second, looks how long the silence
-// is by then, and sets itself to the next moment that can matter.
+// A token costs one reading of the clock and two atomic stores; the alarm is not
+// touched. It rings about once a second, looks how long the silence is by then, and
+// sets itself to the next moment that can matter. The watchdogs of all streams share
+// one timer, and ring together unless a bound is to be kept.
 type watchdog struct {
 	waitingSince atomic.Int64                 // nanoseconds after start, or held
 	pace         atomic.Int64                 // the usual silence before a delta, in nanoseconds; 0 = unknown
@@ -39,31 +44,31 @@ type watchdog struct {
 	talking      atomic.Bool                  // a token has come: the stall bound counts, not the first-token one
 	complete     atomic.Bool                  // all tokens have come, and only the finish reason is missing
 	verdict      atomic.Pointer[engine.Error] // why the attempt was ended
-	start        time.Time
+	start        time.Time                    // of the router's clock
 
 	a      *attempt
 	ctx    context.Context // ends with the attempt
 	cancel context.CancelCauseFunc
 
-	mu      sync.Mutex // guards the rest
-	timer   *time.Timer
-	due     time.Duration // when it is to fire, after start
-	heard   bool          // the worker has said something
-	stopped bool
-	checks  sync.WaitGroup // a check that runs
+	alarm   alarm.Alarm
+	looking atomic.Bool
+	looks   sync.WaitGroup // a look that runs
+
+	mu    sync.Mutex // guards heard, and is held by giveUp while it decides
+	heard bool       // the worker has said something
 }
 
 // begin starts the clock of a, whose watchdog d is.
 func (d *watchdog) begin(a *attempt) {
-	d.a, d.start = a, time.Now()
+	d.a, d.start = a, a.r.clock.Start()
 	d.ctx, d.cancel = context.WithCancelCause(a.ctx)
-	d.mu.Lock() // the timer may fire before it is assigned
-	d.due = d.next(0)
-	d.timer = time.AfterFunc(d.due, d.check)
-	d.mu.Unlock()
+	d.alarm.Ring = d.check
 	a.r.mu.Lock()
 	a.w.streams[d] = struct{}{}
 	a.r.mu.Unlock()
+	d.restart()
+	now := time.Duration(d.waitingSince.Load())
+	d.set(now, now, 0)
 }
 
 // arrived stops the clock: a delta is here, and will be delivered.
@@ -98,28 +103,16 @@ func (d *watchdog) measure() {
 // restart starts the clock anew: the consumer is back for more.
 func (d *watchdog) restart() { d.waitingSince.Store(int64(time.Since(d.start))) }
 
-// stop ends the watch and waits for a check that runs.
+// stop ends the watch and waits for a check and a look that run.
 func (d *watchdog) stop() {
-	d.mu.Lock()
-	d.stopped = true
-	d.timer.Stop()
-	d.mu.Unlock()
+	d.a.r.clock.Stop(&d.alarm)
 	d.cancel(nil) // ends a look at once
-	d.checks.Wait()
+	d.looks.Wait()
 }
 
-// check runs on the timer's goroutine.
-func (d *watchdog) check() {
-	d.mu.Lock()
-	if d.stopped {
-		d.mu.Unlock()
-		return
-	}
-	d.checks.Add(1)
-	d.forgive(time.Since(d.start) - d.due)
-	d.mu.Unlock()
-	defer d.checks.Done()
-
+// check runs on the goroutine of the router's clock: it does nothing that can block.
+func (d *watchdog) check(due time.Duration) {
+	d.forgive(time.Since(d.start) - due)
 	silence := d.silence()
 	// Ten times the pace of a stream that has been quick for long is below quietAfter.
 	const slow = quietAfter / quietPace
@@ -130,20 +123,24 @@ func (d *watchdog) check() {
 		d.fail(engine.Stalled, fmt.Errorf("no %s within %v", d.missing(), bound))
 		return
 	case silence >= d.quiet():
-		d.a.r.look(d.ctx, d.a.w)
+		d.look()
 	}
-	spacing := d.giveUp()
+	again := d.giveUp()
+	if d.verdict.Load() != nil {
+		return
+	}
+	d.set(due, time.Since(d.start), again)
+}
 
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.stopped && d.verdict.Load() == nil {
-		wait := d.next(d.silence())
-		if spacing > 0 {
-			wait = min(wait, spacing)
-		}
-		d.due = time.Since(d.start) + wait
-		d.timer.Reset(wait)
+// look looks at the worker, unless the look before this one is not over.
+func (d *watchdog) look() {
+	if d.looking.Swap(true) {
+		return
 	}
+	d.looks.Go(func() {
+		d.a.r.look(d.ctx, d.a.w)
+		d.looking.Store(false)
+	})
 }
 
 // giveUp ends the attempt if its worker is drained and has not said anything. One
@@ -165,7 +162,7 @@ func (d *watchdog) giveUp() (again time.Duration) {
 	return 0
 }
 
-// forgive takes time that was nobody's off the silence: if the timer fires much
+// forgive takes time that was nobody's off the silence: if the alarm rings much
 // too late, it is we who stood still (a laptop's lid, a paused virtual machine),
 // and what the worker sent meanwhile is still to be read.
 func (d *watchdog) forgive(late time.Duration) {
@@ -212,20 +209,25 @@ func (d *watchdog) quiet() time.Duration {
 	return max(quietAfter, quietPace*time.Duration(d.pace.Load()))
 }
 
-// next returns the time from now to the next moment that can matter, if the
-// worker stays as silent as it has been for silence.
-func (d *watchdog) next(silence time.Duration) time.Duration {
-	wait := lookSpacing
+// set sets the alarm to the next moment that can matter, if the worker stays as
+// silent as it is now. The last check was due at due; again is what giveUp said.
+func (d *watchdog) set(due, now, again time.Duration) {
+	silence := d.silence()
+	earliest := max(due+lookSpacing, now) // not after now: checks would drift past the moments that others share
 	if quiet := d.quiet(); silence < quiet {
-		wait = min(quiet-silence, lookSpacing)
+		earliest = min(earliest, now+quiet-silence)
+	}
+	latest := earliest + lookSlack
+	if again > 0 {
+		latest = min(latest, now+again)
 	}
 	// The bound may shrink when the first token comes, so both count.
 	for _, bound := range [...]time.Duration{d.a.r.cfg.FirstTokenTimeout, d.a.r.cfg.StallTimeout, d.bound()} {
 		if bound > silence {
-			wait = min(wait, bound-silence)
+			latest = min(latest, now+bound-silence)
 		}
 	}
-	return wait
+	d.a.r.clock.Set(&d.alarm, min(earliest, latest), latest)
 }
 
 // fail ends the attempt. The first verdict stands.

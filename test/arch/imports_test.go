@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 
 	"migration": {"engine"},
 	"thinking":  {"engine"},
-	"router":    {"engine"},
+	"router":    {"alarm", "engine"},
 	"backend":   {"engine", "tokenizer"},
 	"tracing":   {"engine"},
 
