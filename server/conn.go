@@ -2,8 +2,8 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -38,14 +38,24 @@ const (
 // and each connection with its first request that is different. Once the listener
 // is closed, which srv's shutdown does, idle connections are closed; of a running
 // answer srv knows nothing, see Drain.
+//
+// Where the system does not tell of clients that leave, all are net/http's.
 func (s *Server) Listen(l net.Listener, srv *http.Server) net.Listener {
 	s.http = srv
+	s.conns.timeout = cmp.Or(max(srv.IdleTimeout, 0), defaultIdleTimeout)
 	return &listener{Listener: l, server: s}
 }
 
 type listener struct {
 	net.Listener
 	server *Server
+}
+
+// A watchedConn tells when its client has hung up, as a socket.Conn does.
+type watchedConn interface {
+	net.Conn
+	OnHangup(func()) error
+	Forget()
 }
 
 // Accept returns the next connection that is none of ours from the start.
@@ -55,10 +65,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, encrypted := c.(*tls.Conn); encrypted {
+		watched, ok := l.server.conns.watch(c)
+		if !ok {
 			return c, nil
 		}
-		go l.server.serveConn(c)
+		go l.server.serveConn(watched)
 	}
 }
 
@@ -67,36 +78,52 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// A conn is a connection that is ours. Its goroutine reads requests; while one is
-// answered, by others, it waits for the client to leave, which costs a small stack
-// and no buffer.
+// A conn is a connection that is ours. One goroutine reads its requests and answers
+// them.
 type conn struct {
-	net.Conn
-	server *Server
-	remote string
-	busy   atomic.Bool // a request is answered
-	ahead  atomic.Bool // of the next one, more is read meanwhile
-	over   chan bool   // gets a value with the end of each answer: whether the connection goes on
-	first  [1]byte     // of a request
+	watchedConn
+	server  *Server
+	remote  string
+	answers atomic.Pointer[direct] // what is answered; nil = a request is waited for
+	left    atomic.Bool            // the client has
+	first   [1]byte                // of a request
+
+	idleSince atomic.Int64 // when it began to wait for a request, by the clock of conns; 0 = it does not
+	bounded   bool         // reads have a deadline
 }
 
 // serveConn serves a connection to its end, or until net/http has to take it.
-func (s *Server) serveConn(nc net.Conn) {
-	c := &conn{Conn: socket.Wrap(nc), server: s, over: make(chan bool, 1)}
-	if addr := nc.RemoteAddr(); addr != nil {
+func (s *Server) serveConn(wc watchedConn) {
+	c := &conn{watchedConn: wc, server: s}
+	if addr := wc.RemoteAddr(); addr != nil {
 		c.remote = addr.String()
 	}
 	if !s.conns.add(c) {
 		c.Close()
 		return
 	}
-	if unread, goesOn := c.serve(); goesOn {
-		s.conns.remove(c) // it is closed by net/http from now on
-		c.handOver(unread)
+	var unread []byte
+	goesOn := c.OnHangup(c.hungUp) != nil // then net/http has its own means
+	if !goesOn {
+		unread, goesOn = c.serve()
+	}
+	c.Forget()
+	s.conns.remove(c)
+	if goesOn {
+		c.handOver(unread) // it is closed by net/http from now on
 		return
 	}
-	s.conns.remove(c)
 	c.Close()
+}
+
+// hungUp ends the request that is answered. Also of a client that has closed only
+// its half of the connection nobody knows whether it reads the answer: net/http sees
+// that in the same way.
+func (c *conn) hungUp() {
+	c.left.Store(true) // and then look; answer does it the other way round
+	if d := c.answers.Load(); d != nil {
+		d.lost()
+	}
 }
 
 // serve answers requests. It returns what was read of one that is not plain, or
@@ -110,10 +137,10 @@ func (c *conn) serve() (unread []byte, goesOn bool) {
 		}
 	}()
 	if timeout := c.server.http.ReadHeaderTimeout; timeout > 0 {
-		_ = c.SetReadDeadline(time.Now().Add(timeout)) // of a closed one it fails, as Read will
+		c.readWithin(timeout)
 	}
 	begun, err := c.await(nil, 0)
-	for goesOn = true; goesOn && err == nil; goesOn = c.answered() {
+	for err == nil {
 		r, unread := c.receive(begun)
 		if r == nil {
 			return unread, true
@@ -122,26 +149,26 @@ func (c *conn) serve() (unread []byte, goesOn bool) {
 		if r.Method == http.MethodPost {
 			strays = maxStrayLineEnds
 		}
-		d := c.answer(r)
-		if begun, err = c.await(unread, strays); err == nil {
-			begun, err = c.readAhead(begun)
+		if !c.answer(r) || !c.server.conns.wait(c) {
+			break
 		}
-		if err != nil {
-			d.lost(err)
-		}
+		begun, err = c.await(unread, strays)
 	}
 	return nil, false
 }
 
-// answer lets the handler run, on a goroutine that ends with it: the stack that it
-// needs would stay here for as long as the connection does.
-func (c *conn) answer(r *http.Request) *direct {
+// answer calls the handler and reports whether the connection goes on.
+func (c *conn) answer(r *http.Request) bool {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	d := &direct{conn: c, cancel: cancel, header: make(http.Header, 8), close: r.Close}
-	c.busy.Store(true)
+	c.idleSince.Store(0)
+	c.answers.Store(d)
+	if c.left.Load() {
+		d.lost()
+	}
 	c.server.running.beginAnswer()
-	go d.serve(r.WithContext(ctx))
-	return d
+	d.serve(r.WithContext(ctx))
+	return d.goesOn
 }
 
 // await returns the beginning of the next request, which may be in what was read
@@ -161,32 +188,19 @@ func (c *conn) await(unread []byte, strays int) (begun []byte, err error) {
 	}
 }
 
-// readAhead reads on behind the beginning of a request while the one before is
-// answered, because who sends early may leave as well. It stops when the answer is
-// complete, or when there is so much that nobody can tell.
-func (c *conn) readAhead(begun []byte) ([]byte, error) {
-	c.ahead.Store(true) // and then look at busy: idle does it the other way round
-	if !c.busy.Load() {
-		return begun, nil
-	}
-	ahead := append(make([]byte, 0, plainHeadBytes), begun...)
-	for c.busy.Load() && len(ahead) < cap(ahead) {
-		n, err := c.Read(ahead[len(ahead):cap(ahead)])
-		ahead = ahead[:len(ahead)+n]
-		if err != nil && c.busy.Load() {
-			return nil, err
-		}
-	}
-	return ahead, nil
+// readWithin bounds the reads that follow. Each deadline is a timer, and to set one
+// may wake a thread, so a request that is there needs none.
+func (c *conn) readWithin(d time.Duration) {
+	c.bounded = true
+	_ = c.SetReadDeadline(time.Now().Add(d)) // of a closed one it fails, as Read will
 }
 
-// answered waits for the end of an answer and reports whether the connection goes on.
-func (c *conn) answered() bool {
-	goesOn := <-c.over
-	if c.ahead.Swap(false) {
-		_ = c.SetReadDeadline(time.Now().Add(plainRequestTime)) // of a closed one it fails, as Read will
+// readUnbounded ends what readWithin began.
+func (c *conn) readUnbounded() {
+	if c.bounded {
+		c.bounded = false
+		_ = c.SetReadDeadline(time.Time{}) // of a closed one it fails, as Read will
 	}
-	return goesOn
 }
 
 // headBuffers are lent to requests that are read.
@@ -205,9 +219,10 @@ func (c *conn) receive(begun []byte) (r *http.Request, unread []byte) {
 			return nil, bytes.Clone(lent[:read])
 		}
 		if reads == 1 {
-			_ = c.SetReadDeadline(time.Now().Add(plainRequestTime)) // of a closed one it fails, as Read will
+			c.readWithin(plainRequestTime)
 		}
 		n, err := c.Read(lent[read:])
+		c.idleSince.Store(0)
 		if read += n; err != nil {
 			return nil, bytes.Clone(lent[:read])
 		}
@@ -221,7 +236,7 @@ func (c *conn) receive(begun []byte) (r *http.Request, unread []byte) {
 	body := make([]byte, r.ContentLength)
 	n := copy(body, lent[size:read])
 	if n < len(body) {
-		_ = c.SetReadDeadline(time.Now().Add(plainRequestTime))
+		c.readWithin(plainRequestTime)
 		m, err := io.ReadFull(c, body[n:])
 		if err != nil {
 			return nil, append(bytes.Clone(lent[:size]), body[:n+m]...)
@@ -231,31 +246,21 @@ func (c *conn) receive(begun []byte) (r *http.Request, unread []byte) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	r.RemoteAddr = c.remote
-	_ = c.SetReadDeadline(time.Time{})
+	c.readUnbounded()
 	if size += n; size < read {
 		unread = bytes.Clone(lent[size:read])
 	}
 	return r, unread
 }
 
-// idle reports whether the connection can wait for its next request, of which the
-// beginning may have been read.
-func (c *conn) idle() bool {
-	c.busy.Store(false)
-	timeout := c.server.http.IdleTimeout
-	switch {
-	case c.ahead.Load():
-		timeout = -1 // it must not be waited for before what there is has been looked at
-	case timeout <= 0:
-		timeout = defaultIdleTimeout
-	}
-	return !c.server.conns.closed.Load() && c.SetReadDeadline(time.Now().Add(timeout)) == nil
-}
-
 // handOver gives the connection to net/http, with what was read of it.
 func (c *conn) handOver(begun []byte) {
-	_ = c.SetReadDeadline(time.Time{}) // of a closed one it fails, as Read will
-	one := &single{conn: &begunConn{Conn: c.Conn, begun: begun}}
+	c.readUnbounded()
+	plain := net.Conn(c.watchedConn)
+	if s, ok := plain.(*socket.Conn); ok {
+		plain = s.Unwrap() // net/http may write to it as it likes
+	}
+	one := &single{conn: &begunConn{Conn: plain, begun: begun}}
 	_ = c.server.http.Serve(one) // it returns at once, with the error of the second Accept
 	if one.conn != nil {
 		c.Close() // the server has been shut down
@@ -301,43 +306,3 @@ func (l *single) Accept() (net.Conn, error) {
 
 func (l *single) Close() error   { return nil }
 func (l *single) Addr() net.Addr { return nil }
-
-// conns are the connections that are ours.
-type conns struct {
-	closed atomic.Bool // none waits for a request any more
-	mu     sync.Mutex  // guards open
-	open   map[*conn]struct{}
-}
-
-// add reports whether there may be more.
-func (s *conns) add(c *conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed.Load() {
-		return false
-	}
-	if s.open == nil {
-		s.open = make(map[*conn]struct{})
-	}
-	s.open[c] = struct{}{}
-	return true
-}
-
-func (s *conns) remove(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-}
-
-// close closes the idle ones. The others close with the end of their answers: each
-// says that it is not busy, then looks whether this was called.
-func (s *conns) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed.Store(true)
-	for c := range s.open {
-		if !c.busy.Load() {
-			c.Close()
-		}
-	}
-}

@@ -197,6 +197,8 @@ type panickingConn struct{ net.Conn }
 
 func (panickingConn) Read([]byte) (int, error) { panic("read") }
 func (panickingConn) RemoteAddr() net.Addr     { return nil }
+func (panickingConn) OnHangup(func()) error    { return nil }
+func (panickingConn) Forget()                  {}
 
 // What goes wrong with one connection ends no other.
 func TestPanicOfAConnection(t *testing.T) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -13,8 +12,7 @@ import (
 // answer that is flushed is sent in chunks, any other one with its length, when it
 // is complete.
 //
-// Its methods are called by one goroutine at a time, as the sse.Writer does it: the
-// handler's, or after detach that which calls finish.
+// Its methods are called by one goroutine at a time, as the sse.Writer does it.
 type direct struct {
 	conn    *conn
 	pending *[]byte // what the next flush writes: of the body before the answer has begun, of the connection after it; nil = nothing
@@ -23,11 +21,12 @@ type direct struct {
 	begun   bool    // its head has been made
 	bounded bool    // its writes have a deadline, which whoever makes the answer moves
 
-	close    bool // the client wants the connection closed afterwards
-	detached bool
-	status   int // 0 = not known yet
-	header   http.Header
-	cancel   context.CancelCauseFunc // of the request
+	close  bool   // the client wants the connection closed afterwards
+	then   func() // goes on with the answer; nil = the handler makes all of it
+	goesOn bool   // the connection does
+	status int    // 0 = not known yet
+	header http.Header
+	cancel context.CancelCauseFunc // of the request
 }
 
 // chunkBuffers are lent to the writes of direct answers.
@@ -37,27 +36,31 @@ var chunkBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); retu
 // have before some of it is sent.
 const maxChunkBuffer = 64 << 10
 
-// serve calls the handler, and returns when it does.
+// serve calls the handler, on a stack of its own, and then what the handler wants to
+// be called on this one.
 func (d *direct) serve(r *http.Request) {
-	handlerStack(0)
-	defer func() {
-		v := recover()
-		if v != nil && v != http.ErrAbortHandler {
-			d.conn.server.logPanic(requestIDs{}, v)
-		}
-		if !d.detached {
-			d.finish(v == nil)
-		}
-	}()
-	d.conn.server.http.Handler.ServeHTTP(d, r)
+	complete := false
+	apart(func() {
+		defer func() {
+			if v := recover(); v != nil && v != http.ErrAbortHandler {
+				d.conn.server.logPanic(requestIDs{}, v)
+			}
+		}()
+		d.conn.server.http.Handler.ServeHTTP(d, r)
+		complete = true
+	})
+	if d.then != nil {
+		d.then()
+	} else {
+		d.finish(complete)
+	}
 }
 
-// detach lets another goroutine go on with the answer when the handler returns, and
-// call finish.
-func (d *direct) detach() { d.detached = true }
+// detach has f go on with the answer when the handler has returned. It calls finish.
+func (d *direct) detach(f func()) { d.then = f }
 
 // lost ends the request, whose client has left.
-func (d *direct) lost(err error) { d.cancel(fmt.Errorf("%w: %v", errClientGone, err)) }
+func (d *direct) lost() { d.cancel(errClientGone) }
 
 // Header returns the header, which counts until the answer begins.
 func (d *direct) Header() http.Header { return d.header }
@@ -178,11 +181,11 @@ func (d *direct) finish(complete bool) {
 		d.end()
 	}
 	d.cancel(nil)
-	goesOn := complete && d.err == nil && !d.close && d.conn.SetWriteDeadline(time.Time{}) == nil && d.conn.idle()
-	if !goesOn {
+	d.goesOn = complete && d.err == nil && !d.close && d.conn.SetWriteDeadline(time.Time{}) == nil
+	if !d.goesOn {
 		d.conn.Close()
 	}
-	d.conn.over <- goesOn
+	d.conn.answers.Store(nil)
 }
 
 // end writes the end of a complete answer. Both sides know the end of a body by its

@@ -113,7 +113,7 @@ func TestLineEndBehindTheBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			if late {
-				io.WriteString(conn, "\r\n")
+				go io.WriteString(conn, "\r\n")
 			}
 			synctest.Wait()
 			conn.Close()

@@ -127,8 +127,7 @@ func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 			return
 		}
 		if d, ok := w.(*direct); ok {
-			d.detach()
-			go c.answerDetached(ctx, d, r)
+			d.detach(func() { c.answerDetached(ctx, d, r) })
 			return
 		}
 		defer c.end()
@@ -183,8 +182,8 @@ func (c *call) receive(w http.ResponseWriter, r *http.Request) *openai.Error {
 	return refusal
 }
 
-// answerDetached answers on a goroutine of its own, whose stack is as small as an
-// answer allows: the handler's has grown, and would stay so for as long as it takes.
+// answerDetached answers on a stack that is as small as an answer allows: the
+// handler's has grown, and would stay so for as long as it takes.
 func (c *call) answerDetached(ctx context.Context, d *direct, r *http.Request) {
 	streamStack(0)
 	defer func() {

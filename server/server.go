@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"baton/alarm"
 	"baton/backend"
 	"baton/openai"
 	"baton/preprocess"
@@ -28,7 +27,6 @@ type Server struct {
 	cfg       Config
 	log       *slog.Logger
 	gatherer  prometheus.Gatherer
-	clock     *alarm.Clock // of the keep-alives
 
 	metrics *metrics
 	running running
@@ -105,7 +103,6 @@ func New(preparer Preparer, generator Generator, fleet Fleet, cfg Config, log *s
 		cfg:       cfg,
 		log:       log,
 		gatherer:  gatherer,
-		clock:     alarm.NewClock(),
 		metrics:   newMetrics(cfg.MetricsNamespace, reg),
 		running:   running{limit: cfg.MaxConcurrentRequests},
 	}

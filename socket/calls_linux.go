@@ -1,3 +1,5 @@
+//go:build !race
+
 package socket
 
 import (
@@ -5,8 +7,7 @@ import (
 	"unsafe"
 )
 
-// read and write are for descriptors that do not block. p is not empty. The race
-// detector does not see them.
+// read and write are for descriptors that do not block. p is not empty.
 
 func read(fd uintptr, p []byte) (int, syscall.Errno) { return call(syscall.SYS_READ, fd, p) }
 

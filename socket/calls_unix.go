@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix && (!linux || race)
 
 package socket
 
@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// Elsewhere system calls go through the system's library, with the scheduler told.
+// Elsewhere system calls go through the system's library, with the scheduler told. And
+// the race detector has to see what passes between goroutines through a socket.
 
 func read(fd uintptr, p []byte) (int, syscall.Errno) { return call(syscall.Read, fd, p) }
 

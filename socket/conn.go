@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // maxPiece is the size up to which reads and writes are made here, in bytes: what
@@ -29,8 +30,13 @@ type Conn struct {
 	read  int
 	inErr error
 
-	out    []byte // what writeAll has not written yet
-	outErr error
+	out     []byte // what writeAll has not written yet
+	outErr  error
+	writeBy time.Time // when a write that waits fails; zero = never
+	applied time.Time // the deadline that the runtime knows of
+
+	watcher  *Watcher // nil = of OnHangup nobody asks
+	watchKey uint64
 }
 
 // Wrap returns a Conn over c if c is a TCP connection, else c itself.
@@ -48,6 +54,9 @@ func Wrap(c net.Conn) net.Conn {
 	return w
 }
 
+// Unwrap returns what is wrapped.
+func (c *Conn) Unwrap() net.Conn { return c.TCPConn }
+
 // Read reads as net.TCPConn does.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 || len(p) > maxPiece {
@@ -60,16 +69,30 @@ func (c *Conn) Read(p []byte) (int, error) {
 	case err != nil:
 		return 0, named("read", err)
 	case c.inErr != nil:
-		return 0, c.failure("read", c.inErr)
+		return 0, c.inErr
 	case c.read == 0:
 		return 0, io.EOF
 	}
 	return c.read, nil
 }
 
+// SetWriteDeadline bounds the writes that are begun after it, and is called by who
+// writes. A deadline costs nothing until a write has to wait: setting a timer may
+// wake a thread. So a write that need not wait succeeds even behind its deadline.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	c.writeBy = t
+	return nil
+}
+
 // Write writes as net.TCPConn does.
 func (c *Conn) Write(p []byte) (int, error) {
-	if len(p) > maxPiece {
+	large := len(p) > maxPiece
+	if large || !c.applied.IsZero() { // else tryWrite does it
+		if err := c.bound(); err != nil {
+			return 0, err
+		}
+	}
+	if large {
 		return c.TCPConn.Write(p)
 	}
 	c.out, c.outErr = p, nil
@@ -80,9 +103,18 @@ func (c *Conn) Write(p []byte) (int, error) {
 	case err != nil:
 		return n, named("write", err)
 	case c.outErr != nil:
-		return n, c.failure("write", c.outErr)
+		return n, c.outErr
 	}
 	return n, nil
+}
+
+// bound makes the runtime know the deadline of writes.
+func (c *Conn) bound() error {
+	if c.applied == c.writeBy {
+		return nil
+	}
+	c.applied = c.writeBy
+	return c.TCPConn.SetWriteDeadline(c.writeBy)
 }
 
 // Silent reports whether there is nothing to read, not even the end: whether a
@@ -107,7 +139,7 @@ func (c *Conn) tryRead(fd uintptr) bool {
 	case err == syscall.EAGAIN:
 		return false
 	case err != 0:
-		c.inErr = err
+		c.inErr = c.failure("read", err)
 	default:
 		c.read = n
 	}
@@ -120,9 +152,10 @@ func (c *Conn) tryWrite(fd uintptr) bool {
 		n, err := write(fd, c.out)
 		switch {
 		case err == syscall.EAGAIN:
-			return false
+			c.outErr = c.bound()
+			return c.outErr != nil
 		case err != 0:
-			c.outErr = err
+			c.outErr = c.failure("write", err)
 			return true
 		}
 		c.out = c.out[n:]
@@ -141,6 +174,6 @@ func named(op string, err error) error {
 }
 
 // failure makes the error that a net.TCPConn would return.
-func (c *Conn) failure(op string, err error) error {
+func (c *Conn) failure(op string, err syscall.Errno) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError(op, err)}
 }

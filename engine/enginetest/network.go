@@ -55,8 +55,9 @@ func (n *Network) DialContext(ctx context.Context, network, address string) (net
 	if l == nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
-	client, server := net.Pipe()
-	conn := &Conn{Conn: client, network: n}
+	client, pipe := net.Pipe()
+	server := &serverConn{Conn: pipe}
+	conn := &Conn{Conn: client, network: n, server: server}
 	select {
 	case l.conns <- server:
 		n.mu.Lock()
@@ -92,17 +93,51 @@ func (n *Network) Made() int {
 type Conn struct {
 	net.Conn
 	network *Network
+	server  *serverConn
 	closed  atomic.Bool
 }
 
 // Close closes the connection.
 func (c *Conn) Close() error {
-	if !c.closed.Swap(true) {
+	first := !c.closed.Swap(true)
+	if first {
 		c.network.mu.Lock()
 		delete(c.network.open, c)
 		c.network.mu.Unlock()
 	}
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	if first {
+		c.server.hangUp()
+	}
+	return err
+}
+
+// A serverConn is the server's end of a connection. It tells of hangups as a
+// socket.Conn does.
+type serverConn struct {
+	net.Conn
+	mu     sync.Mutex // guards the rest
+	left   bool       // the client has
+	onLeft func()     // nil = nobody asks
+}
+
+func (c *serverConn) OnHangup(f func()) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.onLeft = f; c.left {
+		f()
+	}
+	return nil
+}
+
+func (c *serverConn) Forget() { c.OnHangup(func() {}) }
+
+func (c *serverConn) hangUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left = true; c.onLeft != nil {
+		c.onLeft()
+	}
 }
 
 type listener struct {
