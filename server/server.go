@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"baton/alarm"
 	"baton/backend"
 	"baton/openai"
 	"baton/preprocess"
@@ -27,6 +28,7 @@ type Server struct {
 	cfg       Config
 	log       *slog.Logger
 	gatherer  prometheus.Gatherer
+	clock     *alarm.Clock // of the keep-alives
 
 	metrics *metrics
 	running running
@@ -103,6 +105,7 @@ func New(preparer Preparer, generator Generator, fleet Fleet, cfg Config, log *s
 		cfg:       cfg,
 		log:       log,
 		gatherer:  gatherer,
+		clock:     alarm.NewClock(),
 		metrics:   newMetrics(cfg.MetricsNamespace, reg),
 		running:   running{limit: cfg.MaxConcurrentRequests},
 	}

@@ -53,6 +53,7 @@ func (c *call) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	}
 	a.out.Init(w, r, sse.WriterConfig{
 		KeepAliveInterval: cfg.SSEKeepAliveInterval,
+		Clock:             c.server.clock,
 		WriteTimeout:      cfg.WriteTimeout,
 		Failed:            c.lost,
 	})

@@ -6,14 +6,16 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"baton/alarm"
 )
 
 // A Writer sends server-sent events to one HTTP client. It sends the response
 // headers with the first event, keeps a silent stream alive with comment lines,
 // and ends a stream whose client takes nothing.
 //
-// Send, End and Close may be called from any goroutine. The keep-alive runs on
-// a timer, so an open stream costs no goroutine of its own.
+// Send, End and Close may be called from any goroutine. The keep-alive is an alarm,
+// so an open stream costs neither a goroutine nor a timer of its own.
 type Writer struct {
 	mu          sync.Mutex // guards what follows and every write to w
 	begun       bool       // the headers are out
@@ -21,13 +23,13 @@ type Writer struct {
 	http2       bool
 	w           http.ResponseWriter
 	err         error         // the first write error; nothing is written after it
-	start       time.Time     // of the clock by which times are kept, which is cheaper than the wall's
-	lastWrite   time.Duration // or 0
+	start       time.Time     // of cfg.Clock, which is cheaper than the wall's
+	lastWrite   time.Duration // or when the writer was made
 	deadlineEnd time.Duration // when the write deadline has to be set anew
 
 	cfg       WriterConfig
 	rc        http.ResponseController // by value: one place less to look at
-	keepAlive *time.Timer
+	keepAlive alarm.Alarm
 }
 
 // WriterConfig holds the bounds of a Writer. A duration of 0 is off.
@@ -36,12 +38,16 @@ type WriterConfig struct {
 	// first one also sends the headers, so that proxies see a living response.
 	KeepAliveInterval time.Duration
 
+	// Clock has the alarms of the keep-alive, which may ring together with others'
+	// and so up to an eighth of a second late; nil = one of the writer's own.
+	Clock *alarm.Clock
+
 	// WriteTimeout is how long a write may wait for a client that takes no
 	// byte. A client is given up after WriteTimeout to 9/8 of it.
 	WriteTimeout time.Duration
 
 	// Failed, if not nil, is called once when a keep-alive could not be written,
-	// on the timer's goroutine and without locks: whoever makes the events may be
+	// on a goroutine of its own and without locks: whoever makes the events may be
 	// waiting for the next one and would not notice that the client is gone.
 	Failed func(error)
 }
@@ -52,6 +58,10 @@ var ErrClosed = errors.New("sse: stream is closed")
 // keepAliveLine is a comment without a blank line of its own: old readers take
 // a blank line for the end of an event and then parse nothing as JSON.
 const keepAliveLine = ": keep-alive\n"
+
+// keepAliveSlack is how long a keep-alive may be put off, and no longer than 1/64 of
+// its interval, so that those of many streams are looked after together.
+const keepAliveSlack = 125 * time.Millisecond
 
 // NewWriter returns a Writer that answers r through w. The clock of the first
 // keep-alive starts here. Close must be called before the handler returns.
@@ -65,11 +75,13 @@ func NewWriter(w http.ResponseWriter, r *http.Request, cfg WriterConfig) *Writer
 func (w *Writer) Init(rw http.ResponseWriter, r *http.Request, cfg WriterConfig) {
 	w.w, w.rc, w.cfg = rw, *http.NewResponseController(rw), cfg
 	w.http2 = r.ProtoMajor >= 2
-	w.start = time.Now()
+	if w.cfg.Clock == nil {
+		w.cfg.Clock = alarm.NewClock()
+	}
+	w.start, w.lastWrite = w.cfg.Clock.Start(), w.cfg.Clock.Now()
 	if cfg.KeepAliveInterval > 0 {
-		// beat uses the field, so it is set before the timer can fire.
-		w.keepAlive = time.AfterFunc(math.MaxInt64, w.beat)
-		w.keepAlive.Reset(cfg.KeepAliveInterval)
+		w.keepAlive.Ring = w.beat
+		w.beatAfter(w.lastWrite)
 	}
 }
 
@@ -104,32 +116,42 @@ func (w *Writer) Close() {
 
 func (w *Writer) close() {
 	w.closed = true
-	if w.keepAlive != nil {
-		w.keepAlive.Stop()
+	w.cfg.Clock.Stop(&w.keepAlive)
+}
+
+// beatAfter sets the alarm for a silence that began at the time since.
+func (w *Writer) beatAfter(since time.Duration) {
+	due := since + w.cfg.KeepAliveInterval
+	w.cfg.Clock.Set(&w.keepAlive, due, due+min(keepAliveSlack, w.cfg.KeepAliveInterval/64))
+}
+
+// beat runs on the goroutine of the clock, and so waits for nobody. The alarm is not
+// set by each event, which would cost more than the event; it looks how long ago the
+// last one was.
+func (w *Writer) beat(time.Duration) {
+	now := w.cfg.Clock.Now()
+	if !w.mu.TryLock() {
+		// Somebody is writing, perhaps waiting for a slow client: no silence.
+		w.beatAfter(now)
+		return
+	}
+	switch {
+	case w.closed || w.err != nil:
+		w.mu.Unlock()
+	case now < w.lastWrite+w.cfg.KeepAliveInterval:
+		w.beatAfter(w.lastWrite)
+		w.mu.Unlock()
+	default:
+		go w.breakSilence() // which gets the lock
 	}
 }
 
-// beat is called by the timer. The timer is not reset by each event, which
-// would cost more than the event; it looks how long ago the last one was.
-func (w *Writer) beat() {
-	if !w.mu.TryLock() {
-		// Somebody is writing, perhaps waiting for a slow client: no silence.
-		// If it was Close that held the lock, the next beat finds that out.
-		w.keepAlive.Reset(w.cfg.KeepAliveInterval)
-		return
-	}
-	if w.closed || w.err != nil {
-		w.mu.Unlock()
-		return
-	}
-	if rest := w.cfg.KeepAliveInterval - (time.Since(w.start) - w.lastWrite); rest > 0 {
-		w.keepAlive.Reset(rest)
-		w.mu.Unlock()
-		return
-	}
+// breakSilence writes a keep-alive, for which it may have to wait, and unlocks w.mu,
+// which is held.
+func (w *Writer) breakSilence() {
 	err := w.write([]byte(keepAliveLine))
 	if err == nil {
-		w.keepAlive.Reset(w.cfg.KeepAliveInterval)
+		w.beatAfter(w.lastWrite)
 	}
 	w.mu.Unlock()
 	if err != nil && w.cfg.Failed != nil {

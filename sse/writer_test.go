@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/alarm"
 )
 
 // A recorder is a response writer that remembers when what happened. Tests read
@@ -165,13 +167,64 @@ func TestWriterDoesNotBeatIntoAWrite(t *testing.T) {
 	})
 }
 
+// A client that takes no keep-alive holds up those of no other stream, and Close
+// waits until the http.ResponseWriter is left alone.
+func TestWriterSlowKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := alarm.NewClock()
+		cfg := WriterConfig{KeepAliveInterval: time.Second, Clock: clock}
+		slow, other := newRecorder(), newRecorder()
+		slow.block = make(chan struct{})
+		a, b := NewWriter(slow, httpRequest(1), cfg), NewWriter(other, httpRequest(1), cfg)
+		time.Sleep(4500 * time.Millisecond)
+		b.Close()
+		if want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}; !reflect.DeepEqual(other.at, want) {
+			t.Errorf("the other stream's at %v", other.at)
+		}
+		go close(slow.block)
+		a.Close()
+		if len(slow.writes) != 1 || slow.flushes != 1 {
+			t.Errorf("at the end of Close, sent %q, %d flushes", slow.writes, slow.flushes)
+		}
+		time.Sleep(time.Hour)
+		if len(slow.writes) != 1 || len(other.writes) != 4 {
+			t.Errorf("sent %q and %q", slow.writes, other.writes)
+		}
+	})
+}
+
+// Keep-alives of many streams ring together, and none too early.
+func TestWriterKeepAlivesFallTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := alarm.NewClock()
+		at := map[time.Duration]int{}
+		for i := range 50 {
+			time.Sleep(10 * time.Millisecond)
+			rec := newRecorder()
+			w := NewWriter(rec, httpRequest(1), WriterConfig{KeepAliveInterval: 15 * time.Second, Clock: clock})
+			defer func() {
+				w.Close()
+				if len(rec.at) != 2 || rec.at[0] < 15*time.Second || rec.at[0] > 15*time.Second+keepAliveSlack {
+					t.Errorf("stream %d: %v", i, rec.at)
+					return
+				}
+				at[rec.start.Sub(clock.Start())+rec.at[0]]++
+				if i == 0 && len(at) > 5 {
+					t.Errorf("50 streams at %d moments", len(at))
+				}
+			}()
+		}
+		time.Sleep(40 * time.Second)
+	})
+}
+
 // A beat that was on its way when the stream was closed does and reports nothing.
 func TestWriterBeatAfterClose(t *testing.T) {
 	rec := newRecorder()
 	w := NewWriter(rec, httpRequest(1), WriterConfig{KeepAliveInterval: time.Hour, Failed: func(err error) { t.Errorf("reported %v", err) }})
 	w.Close()
-	w.start = time.Time{}
-	w.beat()
+	w.lastWrite = -2 * time.Hour
+	w.beat(0)
 	if len(rec.writes) != 0 || rec.status != 0 {
 		t.Errorf("sent %q", rec.writes)
 	}

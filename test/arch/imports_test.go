@@ -17,7 +17,7 @@ import (
 var allowed = map[string][]string{
 	"engine":       {},
 	"alarm":        {},
-	"sse":          {},
+	"sse":          {"alarm"},
 	"openai":       {},
 	"gguf":         {},
 	"chattemplate": {"jsonbytes"},
@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"engine/sim":        {"engine", "tokenizer"},
 
 	"preprocess": {"engine", "backend", "model", "openai", "chattemplate", "tokenizer", "parser", "responsestore", "jsonbytes"},
-	"server":     {"engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing", "responsestore", "jsonbytes", "socket"},
+	"server":     {"alarm", "engine", "backend", "preprocess", "openai", "parser", "sse", "router", "tracing", "responsestore", "jsonbytes", "socket"},
 	"admin":      {"engine", "router", "server", "openai"},
 	"cmd/baton":  nil, // the only place that knows every package
 }
