@@ -9,5 +9,6 @@
 //
 // A [Clock] has one timer for all its alarms. An alarm that is later than what the
 // timer is set to does not touch it, and one that is stopped does not either. What
-// need not be exact rings together with the others of its kind, see [Clock.Set].
+// need not be exact rings together with the others of its kind, see [Clock.Set]. A
+// [Silence] is what most alarms here are about.
 package alarm

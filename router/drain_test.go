@@ -445,30 +445,3 @@ func TestGone(t *testing.T) {
 		})
 	})
 }
-
-// When the process itself stood still, the timers fire late at once, and the
-// workers are not to blame.
-func TestAPauseOfTheMachineIsNoSilence(t *testing.T) {
-	d := &watchdog{start: time.Now().Add(-time.Hour)}
-	d.waitingSince.Store(int64(time.Second))
-	before := d.silence()
-	d.forgive(stoodStill / 2)
-	if after := d.silence(); after < before {
-		t.Errorf("forgave a late timer: %v, then %v", before, after)
-	}
-	d.forgive(50 * time.Minute)
-	if left := before - d.silence(); left < 49*time.Minute {
-		t.Errorf("took %v off the silence", left)
-	}
-	// The worker's data may be read before the timer fires.
-	d.waitingSince.Store(int64(time.Hour - time.Second))
-	d.forgive(50 * time.Minute)
-	if s := d.silence(); s < 0 || s > time.Second {
-		t.Errorf("a silence of %v", s)
-	}
-	d.waitingSince.Store(held)
-	d.forgive(time.Hour)
-	if d.silence() != 0 {
-		t.Error("a silence while the consumer holds the delta")
-	}
-}

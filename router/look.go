@@ -40,7 +40,7 @@ func (r *Router) look(ctx context.Context, w *worker) {
 		return
 	}
 	for d := range w.streams {
-		if d.silence() >= d.quiet() {
+		if d.silence.Length() >= d.quiet() {
 			d.fail(engine.Disconnected, dead)
 		}
 	}

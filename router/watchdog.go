@@ -23,10 +23,6 @@ const (
 	// lookSlack is how long a look may be put off, so that it falls together with
 	// those of other streams.
 	lookSlack = 125 * time.Millisecond
-	// stoodStill is how late an alarm rings only if the process did not run.
-	stoodStill = time.Second
-	// held is the value of waitingSince while the consumer holds a delta.
-	held = -1
 )
 
 // A watchdog measures the silence of a worker in one attempt: the time in which
@@ -38,13 +34,12 @@ const (
 // sets itself to the next moment that can matter. The watchdogs of all streams share
 // one timer, and ring together unless a bound is to be kept.
 type watchdog struct {
-	waitingSince atomic.Int64                 // nanoseconds after start, or held
-	pace         atomic.Int64                 // the usual silence before a delta, in nanoseconds; 0 = unknown
-	quick        atomic.Bool                  // the pace is too quick to matter, and not measured
-	talking      atomic.Bool                  // a token has come: the stall bound counts, not the first-token one
-	complete     atomic.Bool                  // all tokens have come, and only the finish reason is missing
-	verdict      atomic.Pointer[engine.Error] // why the attempt was ended
-	start        time.Time                    // of the router's clock
+	silence  alarm.Silence                // of the worker; nobody waits while the consumer holds a delta
+	pace     atomic.Int64                 // the usual silence before a delta, in nanoseconds; 0 = unknown
+	quick    atomic.Bool                  // the pace is too quick to matter, and not measured
+	talking  atomic.Bool                  // a token has come: the stall bound counts, not the first-token one
+	complete atomic.Bool                  // all tokens have come, and only the finish reason is missing
+	verdict  atomic.Pointer[engine.Error] // why the attempt was ended
 
 	a      *attempt
 	ctx    context.Context // ends with the attempt
@@ -60,14 +55,15 @@ type watchdog struct {
 
 // begin starts the clock of a, whose watchdog d is.
 func (d *watchdog) begin(a *attempt) {
-	d.a, d.start = a, a.r.clock.Start()
+	d.a = a
+	d.silence.Init(a.r.clock)
 	d.ctx, d.cancel = context.WithCancelCause(a.ctx)
 	d.alarm.Ring = d.check
 	a.r.mu.Lock()
 	a.w.streams[d] = struct{}{}
 	a.r.mu.Unlock()
-	d.restart()
-	now := time.Duration(d.waitingSince.Load())
+	d.silence.Begin()
+	now := a.r.clock.Now()
 	d.set(now, now, 0)
 }
 
@@ -76,7 +72,7 @@ func (d *watchdog) arrived() {
 	if !d.quick.Load() {
 		d.measure()
 	}
-	d.waitingSince.Store(held)
+	d.silence.End()
 }
 
 // first notes that the worker has said something for the first time. It returns
@@ -90,7 +86,7 @@ func (d *watchdog) first() bool {
 
 // measure brings the pace up to date. The silence before the first token is none.
 func (d *watchdog) measure() {
-	silence := int64(d.silence())
+	silence := int64(d.silence.Length())
 	switch pace := d.pace.Load(); {
 	case pace > 0:
 		d.pace.Store(max(pace+(silence-pace)/8, 1))
@@ -101,7 +97,7 @@ func (d *watchdog) measure() {
 }
 
 // restart starts the clock anew: the consumer is back for more.
-func (d *watchdog) restart() { d.waitingSince.Store(int64(time.Since(d.start))) }
+func (d *watchdog) restart() { d.silence.Begin() }
 
 // stop ends the watch and waits for a check and a look that run.
 func (d *watchdog) stop() {
@@ -112,8 +108,8 @@ func (d *watchdog) stop() {
 
 // check runs on the goroutine of the router's clock: it does nothing that can block.
 func (d *watchdog) check(due time.Duration) {
-	d.forgive(time.Since(d.start) - due)
-	silence := d.silence()
+	d.silence.Forgive(due)
+	silence := d.silence.Length()
 	// Ten times the pace of a stream that has been quick for long is below quietAfter.
 	const slow = quietAfter / quietPace
 	pace := time.Duration(d.pace.Load())
@@ -129,7 +125,7 @@ func (d *watchdog) check(due time.Duration) {
 	if d.verdict.Load() != nil {
 		return
 	}
-	d.set(due, time.Since(d.start), again)
+	d.set(due, d.a.r.clock.Now(), again)
 }
 
 // look looks at the worker, unless the look before this one is not over.
@@ -160,25 +156,6 @@ func (d *watchdog) giveUp() (again time.Duration) {
 		d.end(failure)
 	}
 	return 0
-}
-
-// forgive takes time that was nobody's off the silence: if the alarm rings much
-// too late, it is we who stood still (a laptop's lid, a paused virtual machine),
-// and what the worker sent meanwhile is still to be read.
-func (d *watchdog) forgive(late time.Duration) {
-	if since := d.waitingSince.Load(); late > stoodStill && since != held {
-		now := int64(time.Since(d.start)) // we may have begun to wait after the pause
-		d.waitingSince.CompareAndSwap(since, min(since+int64(late), now))
-	}
-}
-
-// silence is how long we have been waiting for the worker.
-func (d *watchdog) silence() time.Duration {
-	since := d.waitingSince.Load()
-	if since == held {
-		return 0
-	}
-	return time.Since(d.start) - time.Duration(since)
 }
 
 // bound is the silence that the worker may keep now; 0 = no bound.
@@ -212,7 +189,7 @@ func (d *watchdog) quiet() time.Duration {
 // set sets the alarm to the next moment that can matter, if the worker stays as
 // silent as it is now. The last check was due at due; again is what giveUp said.
 func (d *watchdog) set(due, now, again time.Duration) {
-	silence := d.silence()
+	silence := d.silence.Length()
 	earliest := max(due+lookSpacing, now) // not after now: checks would drift past the moments that others share
 	if quiet := d.quiet(); silence < quiet {
 		earliest = min(earliest, now+quiet-silence)

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"baton/alarm"
 	"baton/engine"
 )
 
@@ -64,6 +65,7 @@ type Link struct {
 	prefix         string      // of every path
 	tls            *tls.Config // nil = plain
 	idle           idleConns
+	clock          *alarm.Clock // of the bounds on silence
 
 	keysMu   sync.Mutex // guards sentKeys
 	sentKeys []string
@@ -88,6 +90,7 @@ func New(opts Options) (*Link, error) {
 		apiKey:         opts.APIKey,
 		dial:           opts.DialContext,
 		connectTimeout: opts.ConnectTimeout,
+		clock:          alarm.NewClock(),
 		address:        net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])),
 		host:           withoutZone(u.Host),
 		prefix:         strings.TrimRight(u.EscapedPath(), "/"),

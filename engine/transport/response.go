@@ -57,8 +57,8 @@ func (r *Response) Read(p []byte) (int, error) {
 	// The clock runs only while we wait for the worker: a slow consumer is no
 	// silence of the worker.
 	if r.silence != nil {
-		r.silence.begin()
-		defer r.silence.over()
+		r.silence.Begin()
+		defer r.silence.End()
 	}
 	if len(p) == 0 {
 		return 0, nil
@@ -139,10 +139,8 @@ func (r *Response) sent() (bool, error) {
 // unwatch ends all that could close the connection, and reports whether nothing
 // has.
 func (r *Response) unwatch() bool {
-	if r.silence != nil {
-		r.silence.stop()
-	}
-	return r.stop()
+	kept := r.silence == nil || r.silence.stop()
+	return r.stop() && kept
 }
 
 // close closes the connection, and ends all that uses it.
@@ -164,7 +162,7 @@ func (r *Response) IsJSON() bool {
 // engines that promise a sign of life in shorter intervals.
 func (r *Response) LimitSilence(d time.Duration) {
 	if r.conn != nil {
-		r.silence = newSilence(d, r.conn.close)
+		r.silence = newSilence(r.link.clock, d, r.conn.close)
 	}
 }
 

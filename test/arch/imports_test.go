@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"tracing":   {"engine"},
 
 	"engine/frame":      {"engine", "jsonbytes"},
-	"engine/transport":  {"engine", "sse", "socket"},
+	"engine/transport":  {"alarm", "engine", "sse", "socket"},
 	"engine/stream":     {"engine", "sse", "engine/transport"},
 	"engine/vllm":       {"engine", "engine/frame", "engine/stream", "engine/transport"},
 	"engine/llamacpp":   {"engine", "sse", "engine/frame", "engine/stream", "engine/transport"},
