@@ -54,8 +54,12 @@ func Wrap(c net.Conn) net.Conn {
 	return w
 }
 
-// Unwrap returns what is wrapped.
-func (c *Conn) Unwrap() net.Conn { return c.TCPConn }
+// Unwrap returns what is wrapped, for who goes on with that alone. The deadline of
+// writes is then the one that was set last.
+func (c *Conn) Unwrap() net.Conn {
+	_ = c.bound() // of a closed one it fails, as Write will
+	return c.TCPConn
+}
 
 // Read reads as net.TCPConn does.
 func (c *Conn) Read(p []byte) (int, error) {
@@ -82,6 +86,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writeBy = t
 	return nil
+}
+
+// SetDeadline bounds reads, and writes as SetWriteDeadline does.
+func (c *Conn) SetDeadline(t time.Time) error {
+	_ = c.SetWriteDeadline(t)
+	return c.SetReadDeadline(t)
 }
 
 // Write writes as net.TCPConn does.

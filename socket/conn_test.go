@@ -186,6 +186,41 @@ func TestDeadlineBetweenWrites(t *testing.T) {
 	}
 }
 
+// A deadline that was taken back does not stop who goes on with the bare connection,
+// nor one that was set for both directions who goes on here.
+func TestDeadlineTakenBack(t *testing.T) {
+	for name, write := range map[string]func(near *Conn) error{
+		"Unwrap": func(near *Conn) error {
+			near.SetWriteDeadline(time.Time{})
+			_, err := near.Unwrap().Write([]byte("x"))
+			return err
+		},
+		"SetWriteDeadline": func(near *Conn) error {
+			near.SetWriteDeadline(time.Time{})
+			_, err := near.Write([]byte("x"))
+			return err
+		},
+	} {
+		near, far := pair(t, Wrap)
+		near.SetDeadline(time.Now().Add(20 * time.Millisecond))
+		for {
+			if _, err := near.Write(make([]byte, maxPiece)); err != nil {
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%s: %v", name, err)
+				}
+				break
+			}
+		}
+		if _, err := near.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: read: %v", name, err)
+		}
+		go io.Copy(io.Discard, far)
+		if err := write(near); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestSilent(t *testing.T) {
 	near, far := pair(t, Wrap)
 	if !near.Silent() {
