@@ -77,6 +77,31 @@ type mergeScratch struct {
 	heap       []uint64 // rank<<32 | position, a 4-ary min-heap
 }
 
+// appendWords appends the ids of some words. Where they are cached they are found in
+// memory that the processor's own caches do not hold, in two places one behind the
+// other; to know the places of all words first lets it fetch them together.
+func (b *bpe) appendWords(dst []int32, words [][]byte, s *mergeScratch) []int32 {
+	var found [wordBatch]*cachedWord
+	for i, word := range words {
+		if len(word) <= maxCachedBytes {
+			found[i] = b.slot(word).Load()
+		}
+	}
+	for i, word := range words {
+		if c := found[i]; c != nil && c.is(word) {
+			dst = append(dst, c.ids...)
+		} else {
+			dst = b.appendWord(dst, word, s)
+		}
+	}
+	return dst
+}
+
+// slot is where the cache has a word, if it does.
+func (b *bpe) slot(word []byte) *atomic.Pointer[cachedWord] {
+	return &b.cache[hashBytes(word)>>(32-cacheBits)]
+}
+
 // appendWord appends the ids of one word.
 func (b *bpe) appendWord(dst []int32, word []byte, s *mergeScratch) []int32 {
 	if len(word) == 0 {
@@ -98,7 +123,7 @@ func (b *bpe) appendWord(dst []int32, word []byte, s *mergeScratch) []int32 {
 	if len(word) > maxCachedBytes {
 		return b.appendUncached(dst, word, s)
 	}
-	slot := &b.cache[hashBytes(word)>>(32-cacheBits)]
+	slot := b.slot(word)
 	if c := slot.Load(); c != nil && c.is(word) {
 		return append(dst, c.ids...)
 	}

@@ -185,6 +185,10 @@ func (e *encoder) walk(piece []byte, first bool, k int) {
 		// The usual step, without building a list: here all time is spent.
 		m := &e.matchers[k]
 		m.Reset(s.find.pattern, piece)
+		if k+1 == len(e.t.pre.steps) && e.t.wholeWords() {
+			e.cutWords(piece, m)
+			return
+		}
 		from := 0
 		for {
 			start, end, ok := m.Next()
@@ -205,6 +209,44 @@ func (e *encoder) walk(piece []byte, first bool, k int) {
 		}
 		e.segments = e.segments[:base]
 	}
+}
+
+// wholeWords reports whether all that words has to do with a word is to look it up or
+// to merge it.
+func (t *Tokenizer) wholeWords() bool {
+	return !t.pre.respelled && t.instead == nil && t.model.blanks.never
+}
+
+// wordBatch is how many words are looked up together.
+const wordBatch = 16
+
+// cutWords is the last step, where m cuts piece.
+func (e *encoder) cutWords(piece []byte, m *pattern.Matcher) {
+	var batch [wordBatch][]byte
+	n, from := 0, 0
+	for ok := true; ok; {
+		var start, end int
+		if start, end, ok = m.Next(); !ok {
+			start, end = len(piece), len(piece)
+		}
+		for _, word := range [...][]byte{piece[from:start], piece[start:end]} {
+			if len(word) == 0 {
+				continue
+			}
+			if n == len(batch) || e.helped && e.t.isLong(len(word)) {
+				e.ids = e.t.model.appendWords(e.ids, batch[:n], &e.merge)
+				n = 0
+			}
+			if e.helped && e.t.isLong(len(word)) {
+				e.words(word)
+				continue
+			}
+			batch[n] = word
+			n++
+		}
+		from = end
+	}
+	e.ids = e.t.model.appendWords(e.ids, batch[:n], &e.merge)
 }
 
 // words encodes what came out of the last step: one word or, in a model
