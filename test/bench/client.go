@@ -30,6 +30,8 @@ type client struct {
 
 	// onToken is called for each token with the number that its word carries.
 	onToken func(number int, now time.Time)
+	// onComment, if not nil, is called with what the frontend tells of the attempts.
+	onComment func(comment []byte)
 	// inOrder demands the words 0, 1, 2, …, as they come from a worker that does
 	// not stamp.
 	inOrder bool
@@ -100,6 +102,9 @@ func (c *client) receive(tokens int) error {
 	return err
 }
 
+// errTokens is wrapped in the error of an answer that had a wrong token, or too many or too few.
+var errTokens = errors.New("tokens lost, doubled or wrong")
+
 var contentField, finishField, errorObject = []byte(`"content":`), []byte(`"finish_reason":`), []byte(`{"error"`)
 
 // events reads the events of the body and checks them.
@@ -117,6 +122,9 @@ func (c *client) events(want int) error {
 		}
 		data, ok := bytes.CutPrefix(line, []byte("data: "))
 		if !ok {
+			if comment, ok := bytes.CutPrefix(line, []byte(": baton ")); ok && c.onComment != nil {
+				c.onComment(comment)
+			}
 			continue
 		}
 		now := time.Now()
@@ -131,7 +139,7 @@ func (c *client) events(want int) error {
 			done = true
 			continue
 		case bytes.HasPrefix(data, errorObject):
-			return fmt.Errorf("an error event after %d of %d tokens", got, want)
+			return fmt.Errorf("after %d of %d tokens: %s", got, want, bytes.TrimSpace(data))
 		}
 		if got, err = c.count(fieldText(data, contentField), got, now); err != nil {
 			return err
@@ -140,7 +148,10 @@ func (c *client) events(want int) error {
 			finishes++
 		}
 	}
-	if got != want || finishes != 1 || !done {
+	if got != want {
+		return fmt.Errorf("%w: %d of %d", errTokens, got, want)
+	}
+	if finishes != 1 || !done {
 		return fmt.Errorf("%d of %d tokens, %d finish reasons, [DONE]: %v", got, want, finishes, done)
 	}
 	return nil
@@ -151,7 +162,7 @@ func (c *client) count(text []byte, got int, now time.Time) (int, error) {
 	for len(text) > 0 {
 		number, ok := wordNumber(text)
 		if !ok || c.inOrder && number != got%wordCount {
-			return got, fmt.Errorf("token %d has a wrong text, of word %d (%v)", got, number, ok)
+			return got, fmt.Errorf("%w: token %d has the text of word %d (%v)", errTokens, got, number, ok)
 		}
 		c.onToken(number, now)
 		got++

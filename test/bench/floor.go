@@ -143,7 +143,7 @@ func (f *floor) ask(r *http.Request) (*http.Response, error) {
 			}
 		}
 	}
-	body := fmt.Appendf(nil, `{"model":%q,"prompt":[%s],"stream":true,"return_token_ids":true,"max_tokens":%d,"temperature":0}`, modelName, ids, req.MaxTokens)
+	body := fmt.Appendf(nil, `{"model":%q,"prompt":[%s,10],"stream":true,"return_token_ids":true,"max_tokens":%d,"temperature":0}`, modelName, ids, req.MaxTokens)
 	up, err := http.NewRequestWithContext(r.Context(), http.MethodPost, f.worker+"/v1/completions", bytes.NewReader(body))
 	if err != nil {
 		return nil, err

@@ -42,6 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	binary := flags.String("baton", "", "the program to race; empty = build it from this source")
 	against := flags.String("against", "", "instead of racing the floor, race this other build of the program")
 	open := flags.String("open", "", "instead of racing, hold so many streams open, a token a second to each; numbers separated by commas")
+	lose := flags.String("lose", "", "instead of racing, open so many streams over two workers and take one of these away; numbers separated by commas")
 	quick := flags.Bool("quick", false, "a short race with few streams, whose figures mean little")
 	compare := flags.Bool("compare", false, "race other gateways, too, in 20 minutes at most; installs them into a cache folder")
 	peers := flags.String("peers", "", "with -compare: which, names separated by commas; empty = all")
@@ -76,6 +77,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 		return printOpenings(stdout, rows)
+	case *lose != "":
+		counts, err := parseCounts(*lose)
+		if err != nil {
+			return err
+		}
+		return c.loseAndPrint(ctx, counts, stdout, stderr)
 	case *against != "":
 		return c.raceAndPrint(ctx, []match{{c.baton("the other", *against, "3"), c.baton("baton / the other", c.binary, "3")}}, stdout, stderr)
 	}

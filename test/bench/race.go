@@ -168,10 +168,13 @@ func (c *course) unpaced(ctx context.Context, load plan, both []*process, r *rat
 	return err
 }
 
-func (c *course) setPace(ctx context.Context, p pace) error {
-	body, err := json.Marshal(p)
+func (c *course) setPace(ctx context.Context, p pace) error { return c.worker.setPace(ctx, p) }
+
+// setPace changes the pace of p, which is a worker.
+func (p *process) setPace(ctx context.Context, pace pace) error {
+	body, err := json.Marshal(pace)
 	if err == nil {
-		_, err = c.worker.request(ctx, "POST", "/pace", string(body))
+		_, err = p.request(ctx, "POST", "/pace", string(body))
 	}
 	return err
 }

@@ -97,6 +97,9 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
+// freeze lets the process stand still until it is killed.
+func (p *process) freeze() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGSTOP) }
+
 // raiseFiles raises the number of files that we, and what we start, may have
 // open, and returns it. Beyond the hard limit only privileged processes get.
 func raiseFiles(want uint64) uint64 {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -79,9 +80,10 @@ func (w *worker) handle(c net.Conn, req *http.Request, body []byte) error {
 	switch req.URL.Path {
 	case "/v1/completions":
 		w.tokens.Add(1)
-		return w.answer(c, completionFrames(body), body)
+		f, next := completionFrames(body)
+		return w.answer(c, f, next, body)
 	case "/v1/chat/completions":
-		return w.answer(c, chatFrames(), body)
+		return w.answer(c, chatFrames(), 0, body)
 	case "/health", "/health_generate":
 		return respond(c, 200, "")
 	case "/version":
@@ -120,8 +122,10 @@ type frames struct {
 
 type frame struct{ head, middle, tail string }
 
-// completionFrames are vLLM's, which repeats the prompt in the first event.
-func completionFrames(body []byte) frames {
+// completionFrames are vLLM's, which repeats the prompt in the first event, and the
+// number of the word that the answer begins with: a prompt that ends with a word is
+// one with a part of its answer, which goes on.
+func completionFrames(body []byte) (f frames, next int) {
 	event := func(finish, prompt string) frame {
 		return frame{
 			head:   `data: {"id":"cmpl-1","object":"text_completion","created":1790000000,"model":"` + modelName + `","choices":[{"index":0,"text":"`,
@@ -132,8 +136,19 @@ func completionFrames(body []byte) frames {
 	list := "null"
 	if _, after, ok := bytes.Cut(body, []byte(`"prompt":`)); ok {
 		list = string(after[:bytes.IndexByte(after, ']')+1])
+		next = wordAfter(list)
 	}
-	return frames{first: event("null", list), next: event("null", "null"), last: event(`"length"`, "null"), ids: true}
+	return frames{first: event("null", list), next: event("null", "null"), last: event(`"length"`, "null"), ids: true}, next
+}
+
+// wordAfter returns the number of the word that follows the last one of a list of
+// ids, 0 if that is no word.
+func wordAfter(list string) int {
+	last, err := strconv.Atoi(strings.TrimSpace(strings.Trim(list[strings.LastIndexByte(list, ',')+1:], "[]")))
+	if number := last - firstWordID; err == nil && number >= 0 && number < wordCount {
+		return (number + 1) % wordCount
+	}
+	return 0
 }
 
 func chatFrames() frames {
@@ -148,14 +163,14 @@ func chatFrames() frames {
 
 const streamHeader = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-// answer streams as many tokens as the request asks for.
-func (w *worker) answer(c net.Conn, f frames, body []byte) error {
+// answer streams as many tokens as the request asks for, from the word next on.
+func (w *worker) answer(c net.Conn, f frames, next int, body []byte) error {
 	p := w.pace.Load()
 	count := maxTokens(body)
 	buf := append(make([]byte, 0, 1<<10), streamHeader...)
 	start := time.Now()
 	for i := range count {
-		number, frame := i%wordCount, f.next
+		number, frame := (next+i)%wordCount, f.next
 		switch {
 		case i == count-1:
 			frame = f.last
