@@ -27,9 +27,12 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *open
 	if e := checkContentType(r); e != nil {
 		return nil, e
 	}
+	limit := s.cfg.MaxBodyBytes
+	if whole, ok := r.Body.(*wholeBody); ok && r.ContentLength <= limit {
+		return whole.data, nil
+	}
 	rc := http.NewResponseController(w)
 	in := &patientReader{r: r.Body, rc: rc, end: time.Now().Add(bodyTotalTimeout)}
-	limit := s.cfg.MaxBodyBytes
 	if r.ContentLength > limit {
 		if r.Header.Get("Expect") == "" {
 			// Many clients read the answer only when all is sent, and closing
@@ -103,12 +106,27 @@ func checkContentType(r *http.Request) *openai.Error {
 // and would wait for a client that has stopped sending. readBody moves it.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
+		if _, whole := r.Body.(*wholeBody); r.ContentLength != 0 && !whole {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyIdleTimeout))
 		}
 		next.ServeHTTP(w, r)
 	})
 }
+
+// A wholeBody is a body all of which has been read.
+type wholeBody struct {
+	bytes.Reader
+	data []byte
+}
+
+func newWholeBody(data []byte) *wholeBody {
+	b := &wholeBody{data: data}
+	b.Reset(data)
+	return b
+}
+
+// Close does nothing.
+func (*wholeBody) Close() error { return nil }
 
 // A patientReader reads from a client as long as it sends something now and
 // then, and not for ever.

@@ -243,7 +243,7 @@ func (c *conn) receive(begun []byte) (r *http.Request, unread []byte) {
 		}
 	}
 	if len(body) > 0 {
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.Body = newWholeBody(body)
 	}
 	r.RemoteAddr = c.remote
 	c.readUnbounded()

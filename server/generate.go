@@ -117,7 +117,7 @@ func (s *Server) originOf(r *http.Request) origin {
 // generate answers a request of the generation API.
 func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c, ctx, refusal := s.begin(ep, r)
+		c, ctx, refusal := s.begin(ep, w, r)
 		if refusal == nil {
 			refusal = c.receive(w, r)
 		}
@@ -137,8 +137,13 @@ func (s *Server) generate(ep *endpoint) http.HandlerFunc {
 
 // begin makes the call of a request, which is not the worse for a refusal, and its
 // context.
-func (s *Server) begin(ep *endpoint, r *http.Request) (c *call, ctx context.Context, refusal *openai.Error) {
-	ctx, cancel := context.WithCancelCause(r.Context())
+func (s *Server) begin(ep *endpoint, w http.ResponseWriter, r *http.Request) (c *call, ctx context.Context, refusal *openai.Error) {
+	ctx, cancel := r.Context(), context.CancelCauseFunc(nil)
+	if d, ok := w.(*direct); ok {
+		cancel = d.cancel
+	} else {
+		ctx, cancel = context.WithCancelCause(ctx)
+	}
 	c = &call{
 		server: s,
 		ep:     ep,
@@ -375,7 +380,9 @@ func (c *call) conclude(failure *engine.Error) {
 	if failure == nil {
 		c.model.count(c.ep.label, c.requestType(), "")
 		c.record(http.StatusOK, "ok")
-		c.server.log.Debug("request finished", c.logArgs(slog.Int("status", http.StatusOK))...)
+		if c.server.log.Enabled(context.Background(), slog.LevelDebug) {
+			c.server.log.Debug("request finished", c.logArgs(slog.Int("status", http.StatusOK))...)
+		}
 		return
 	}
 	status := c.publicError(failure).Status
