@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"baton/engine"
 	"baton/engine/enginetest"
 )
 
@@ -23,4 +24,19 @@ func BenchmarkStream(b *testing.B) {
 		io.WriteString(w, last)
 	}))
 	enginetest.BenchmarkStream(b, c, tokens)
+}
+
+// BenchmarkBody is a request of 1,000 ids as the server reads it.
+func BenchmarkBody(b *testing.B) {
+	req := &engine.Request{ID: "chatcmpl-1-0-m000-r000", Model: "m", TokenIDs: make([]engine.TokenID, 1000)}
+	for i := range req.TokenIDs {
+		req.TokenIDs[i] = engine.TokenID(100 * i)
+	}
+	req.Stop.MaxTokens, req.Sampling.TopP, req.Sampling.RepetitionPenalty = 100, 1, 1
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := completionsBody(req); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

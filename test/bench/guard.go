@@ -19,11 +19,11 @@ type bounds map[string]float64
 // does not reach them in each of several races, and near enough that a second
 // write for each token does, or reading each event as general JSON.
 var guardBounds = bounds{
-	"CPU/token paced":           1.30,
-	"CPU/token unpaced":         0.75,
-	"added to first token, p50": 3.0,
+	"CPU/token paced":           1.15,
+	"CPU/token unpaced":         0.55,
+	"added to first token, p50": 1.9,
 	"added to each token, p50":  1.3,
-	"memory/stream paced":       0.80,
+	"memory/stream paced":       0.65,
 	"reads+writes/token":        1.1,
 }
 
