@@ -126,6 +126,13 @@ func (c *conn) hungUp() {
 	}
 }
 
+// shut closes c while it waits for a request. One that comes at this very moment is
+// not answered for nobody: of a connection that is closed no hang-up is told.
+func (c *conn) shut() {
+	c.Close()
+	c.hungUp()
+}
+
 // serve answers requests. It returns what was read of one that is not plain, or
 // that the connection does not go on. What goes wrong here is the end of one
 // connection, and not of the process.

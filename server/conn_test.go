@@ -88,6 +88,57 @@ func TestIdleConnection(t *testing.T) {
 	})
 }
 
+// After a pause of the whole process idle connections have time for the requests
+// that came meanwhile.
+func TestIdleConnectionAfterAPause(t *testing.T) {
+	inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		exchange(t, conn, bufio.NewReader(conn), plainPost(`{"model":"m"}`))
+		synctest.Wait()
+		start := time.Now()
+		rig.conns.mu.Lock()
+		rig.conns.due -= stoodStill + 1 // as if it were that late
+		rig.conns.mu.Unlock()
+		if _, err := conn.Read(make([]byte, 1)); err != io.EOF || time.Since(start) != defaultIdleTimeout+defaultIdleTimeout/8 {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// lateConn is a connection that is closed from outside when a request has just come.
+type lateConn struct {
+	net.Conn
+	close func()
+}
+
+func (c lateConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 1 { // not only its first byte
+		c.close()
+	}
+	return n, err
+}
+
+func (lateConn) OnHangup(func()) error { return nil }
+func (lateConn) Forget()               {}
+
+// A request that comes when its connection is being closed is not answered for nobody.
+func TestCloseMeetsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, conn := net.Pipe()
+		defer client.Close()
+		rig := newRig(untilCancelled())
+		rig.Server.http = &http.Server{Handler: rig.Handler()}
+		go io.WriteString(client, plainPost(`{"model":"m"}`))
+		start := time.Now()
+		rig.serveConn(lateConn{conn, rig.conns.close})
+		if rig.preparer.calls.Load() != 1 || time.Since(start) > 0 {
+			t.Errorf("%d requests, %v", rig.preparer.calls.Load(), time.Since(start))
+		}
+	})
+}
+
 // What is too large or too slow for us goes over to net/http whole, and nothing else.
 func TestHandOver(t *testing.T) {
 	inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {

@@ -20,7 +20,11 @@ type conns struct {
 	timeout time.Duration // for which one may wait for a request
 	start   time.Time     // of the clock of idleSince
 	timer   *time.Timer   // of the next sweep; nil = none is needed
+	due     time.Duration // when that is, by the clock
 }
+
+// stoodStill is how late a sweep comes only if the process did not run.
+const stoodStill = time.Second
 
 // watch returns c as a connection that tells when its client hangs up, if it can.
 func (s *conns) watch(c net.Conn) (watchedConn, bool) {
@@ -76,30 +80,37 @@ func (s *conns) wait(c *conn) bool {
 	defer s.mu.Unlock()
 	c.idleSince.Store(int64(max(time.Since(s.start), 1)))
 	if s.timer == nil {
-		s.timer = time.AfterFunc(s.timeout, s.sweep)
+		s.sweepAfter(s.timeout)
 	}
 	return !s.closed.Load()
 }
 
+func (s *conns) sweepAfter(d time.Duration) {
+	s.due = time.Since(s.start) + d
+	s.timer = time.AfterFunc(d, s.sweep)
+}
+
 // sweep closes the connections that have waited for too long, which is up to an
-// eighth more than the timeout.
+// eighth more than the timeout. A sweep that comes much too late closes none: it is
+// we who stood still, and requests that came meanwhile are still to be read.
 func (s *conns) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = nil
 	now, first := time.Since(s.start), time.Duration(0) // that began to wait, of those that may go on
+	late := now-s.due > stoodStill
 	for c := range s.open {
 		since := time.Duration(c.idleSince.Load())
 		switch {
 		case since == 0:
-		case now-since >= s.timeout:
-			c.Close()
+		case now-since >= s.timeout && !late:
+			c.shut()
 		case first == 0 || since < first:
 			first = since
 		}
 	}
 	if first > 0 && !s.closed.Load() {
-		s.timer = time.AfterFunc(max(first+s.timeout-now, s.timeout/8), s.sweep)
+		s.sweepAfter(max(first+s.timeout-now, s.timeout/8))
 	}
 }
 
@@ -114,7 +125,7 @@ func (s *conns) close() {
 	}
 	for c := range s.open {
 		if c.answers.Load() == nil {
-			c.Close()
+			c.shut()
 		}
 	}
 	s.closeWatcher()
