@@ -30,10 +30,11 @@ type Conn struct {
 	read  int
 	inErr error
 
-	out     []byte // what writeAll has not written yet
-	outErr  error
-	writeBy time.Time // when a write that waits fails; zero = never
-	applied time.Time // the deadline that the runtime knows of
+	out      []byte // what writeAll has not written yet
+	outErr   error
+	writeBy  time.Time     // when a write that waits fails; zero = never
+	applied  time.Time     // the deadline that the runtime knows of
+	patience time.Duration // what was left until then when the runtime heard of it
 
 	watcher  *Watcher // nil = of OnHangup nobody asks
 	watchKey uint64
@@ -82,7 +83,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 
 // SetWriteDeadline bounds the writes that are begun after it, and is called by who
 // writes. A deadline costs nothing until a write has to wait: setting a timer may
-// wake a thread. So a write that need not wait succeeds even behind its deadline.
+// wake a thread. So a write that need not wait succeeds even behind its deadline, and
+// one that waits for a slow reader has as long again whenever that has made room.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writeBy = t
 	return nil
@@ -102,11 +104,18 @@ func (c *Conn) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if large {
-		return c.TCPConn.Write(p)
-	}
 	c.out, c.outErr = p, nil
-	err := c.raw.Write(c.writeAll)
+	var err error
+	if large {
+		var n int
+		n, err = c.TCPConn.Write(p)
+		c.out = p[n:]
+	} else {
+		err = c.raw.Write(c.writeAll)
+	}
+	for errors.Is(err, os.ErrDeadlineExceeded) && c.hasRoom() {
+		err = c.raw.Write(c.writeAll)
+	}
 	n := len(p) - len(c.out)
 	c.out = nil
 	switch {
@@ -118,12 +127,30 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// hasRoom reports whether a write can go on at its deadline, which is then moved.
+// Who waits for room hears of it when a third of the kernel's buffer is free, which
+// may be more than a megabyte: a reader that is slow has taken less, and must not be
+// taken for one that has stopped.
+func (c *Conn) hasRoom() bool {
+	left := len(c.out)
+	_ = c.raw.Control(func(fd uintptr) { c.tryWrite(fd) }) // closed: nothing is written
+	if len(c.out) == left || c.outErr != nil {
+		return false
+	}
+	c.writeBy = time.Now().Add(c.patience)
+	c.outErr = c.bound()
+	return c.outErr == nil
+}
+
 // bound makes the runtime know the deadline of writes.
 func (c *Conn) bound() error {
 	if c.applied == c.writeBy {
 		return nil
 	}
 	c.applied = c.writeBy
+	if !c.writeBy.IsZero() {
+		c.patience = time.Until(c.writeBy)
+	}
 	return c.TCPConn.SetWriteDeadline(c.writeBy)
 }
 

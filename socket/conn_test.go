@@ -186,6 +186,37 @@ func TestDeadlineBetweenWrites(t *testing.T) {
 	}
 }
 
+// A reader that takes less than what the kernel wakes a writer for has not stopped.
+func TestDeadlineOfASlowReader(t *testing.T) {
+	for _, size := range []int{100, 64 << 10, 256 << 10} {
+		near, far := pair(t, Wrap)
+		near.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+		for {
+			if _, err := near.Write(make([]byte, maxPiece)); err != nil {
+				break
+			}
+		}
+		time.AfterFunc(20*time.Millisecond, func() { io.CopyN(io.Discard, far, 512<<10) })
+		near.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+		if n, err := near.Write(make([]byte, size)); n != size || err != nil {
+			t.Errorf("%d of %d bytes, %v", n, size, err)
+		}
+		start := time.Now()
+		for {
+			near.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+			if _, err := near.Write(make([]byte, size)); err != nil {
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error(err)
+				}
+				break
+			}
+			if time.Since(start) > patience {
+				t.Fatal("nobody reads, and writes go on")
+			}
+		}
+	}
+}
+
 // A deadline that was taken back does not stop who goes on with the bare connection,
 // nor one that was set for both directions who goes on here.
 func TestDeadlineTakenBack(t *testing.T) {
