@@ -46,6 +46,9 @@ func (l *Link) connect(ctx context.Context, fresh bool) (*connection, error) {
 			conn.close()
 		}
 	}
+	if err := l.turns.take(ctx); err != nil {
+		return nil, err
+	}
 	// Making a connection takes a deep stack, and the goroutine that we are on keeps
 	// the one that it has grown for as long as the answer takes.
 	type result struct {
@@ -55,6 +58,7 @@ func (l *Link) connect(ctx context.Context, fresh bool) (*connection, error) {
 	made := make(chan result)
 	go func() {
 		conn, err := l.open(ctx)
+		l.turns.giveBack()
 		made <- result{conn, err}
 	}()
 	r := <-made

@@ -65,6 +65,7 @@ type Link struct {
 	prefix         string      // of every path
 	tls            *tls.Config // nil = plain
 	idle           idleConns
+	turns          turns
 	clock          *alarm.Clock // of the bounds on silence
 
 	keysMu   sync.Mutex // guards sentKeys
