@@ -174,6 +174,7 @@ func (c *conn) answer(r *http.Request) bool {
 		d.lost()
 	}
 	c.server.running.beginAnswer()
+	defer c.server.running.endAnswer()
 	d.serve(r.WithContext(ctx))
 	return d.goesOn
 }

@@ -265,3 +265,56 @@ func TestPanicOfAConnection(t *testing.T) {
 		t.Errorf("%d are open, log: %s", len(rig.conns.open), log)
 	}
 }
+
+// However far an answer had come when its handler panicked, its client cannot take it
+// for a whole one, nothing of it keeps the process from ending, and others are served.
+func TestPanicOfAHandler(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"before a word": func(http.ResponseWriter, *http.Request) { panic("x") },
+		"behind a word": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "word"); panic("x") },
+		"behind a flush": func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, "word")
+			http.NewResponseController(w).Flush()
+			panic("x")
+		},
+		"behind a length": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			io.WriteString(w, "word")
+			http.NewResponseController(w).Flush()
+			panic("x")
+		},
+		"as detached": func(w http.ResponseWriter, _ *http.Request) { w.(*direct).detach(func() { panic("x") }) },
+		"of itself":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"with nil":    func(http.ResponseWriter, *http.Request) { panic(nil) },
+	} {
+		inBubble(t, says("x"), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+			inner := rig.Server.http.Handler
+			rig.Server.http.Handler = handler
+			conn := dial()
+			go io.WriteString(conn, plainPost("{}"))
+			in := bufio.NewReader(conn)
+			if resp, err := http.ReadResponse(in, nil); err == nil {
+				if _, err = io.ReadAll(resp.Body); err == nil {
+					t.Errorf("%s: a whole answer", name)
+				}
+			}
+			if _, err := in.ReadByte(); err == nil {
+				t.Errorf("%s: the connection is open", name)
+			}
+			synctest.Wait()
+			rig.Server.http.Handler = inner
+			conn = dial()
+			defer conn.Close()
+			if resp, _ := exchange(t, conn, bufio.NewReader(conn), plainPost(`{"model":"m"}`)); resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: status %d afterwards", name, resp.StatusCode)
+			}
+			synctest.Wait()
+			rig.conns.mu.Lock()
+			open := len(rig.conns.open)
+			rig.conns.mu.Unlock()
+			if answers := rig.running.answers; answers != 0 || open != 1 {
+				t.Errorf("%s: %d answers run, %d connections are open", name, answers, open)
+			}
+		})
+	}
+}

@@ -176,7 +176,6 @@ const lastChunk = "0\r\n\r\n"
 // finish is called when nothing more is written: the connection waits for its next
 // request, or is closed because the answer is not complete or the client wants it.
 func (d *direct) finish(complete bool) {
-	defer d.conn.server.running.endAnswer()
 	if complete {
 		d.end()
 	}
