@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"text/tabwriter"
 	"time"
 )
@@ -61,19 +60,18 @@ func (r *lossRun) split() (moved, stayed []*follower) {
 	return moved, stayed
 }
 
-// pauses are how long those that moved waited for their next token from the loss on,
-// or, if the worker stood still, from where the stall bound was reached.
+// pauses are how long those that moved waited for the first token of the next worker
+// from the loss on, or, if the worker stood still, from the stall bound on.
 func (r *lossRun) pauses() (pauses []time.Duration) {
-	at := r.loads[0].to
 	moved, _ := r.split()
 	for _, f := range moved {
-		next, _ := slices.BinarySearch(f.tokens, at)
+		next := f.attempts[0].Tokens
 		switch {
-		case next == 0 || next == len(f.tokens): // it had no token before
+		case next == 0 || next >= len(f.tokens): // it had no token before
 		case r.frozen:
 			pauses = append(pauses, f.tokens[next]-f.tokens[next-1]-r.plan.stall)
 		default:
-			pauses = append(pauses, f.tokens[next]-at)
+			pauses = append(pauses, f.tokens[next]-r.loads[0].to)
 		}
 	}
 	return pauses

@@ -77,6 +77,7 @@ type follower struct {
 // A followed attempt of a stream.
 type followed struct {
 	Worker string `json:"worker"`
+	Tokens int    `json:"tokens"`
 	Error  string `json:"error"`
 }
 

@@ -77,11 +77,12 @@ func TestGapsOfAStream(t *testing.T) {
 func TestPausesOfWhoMoved(t *testing.T) {
 	const s = time.Second
 	one := []followed{{Worker: "a"}}
-	two := []followed{{Worker: "a", Error: "disconnected"}, {Worker: "b"}}
+	two := []followed{{Worker: "a", Tokens: 1, Error: "disconnected"}, {Worker: "b"}}
+	none := []followed{{Worker: "a", Error: "disconnected"}, {Worker: "b"}}
 	r := &lossRun{plan: lossPlan{stall: 2 * s}, streams: []*follower{
 		{tokens: []time.Duration{s, 5 * s}, attempts: two},
 		{tokens: []time.Duration{s, 2 * s, 3 * s}, attempts: one},
-		{tokens: []time.Duration{4 * s}, attempts: two}, // nothing before
+		{tokens: []time.Duration{4 * s}, attempts: none},
 		{tokens: []time.Duration{s, 6 * s}, attempts: two, err: io.EOF},
 		{attempts: two, err: fmt.Errorf("%w: 1 of 2", errTokens)},
 	}}
