@@ -14,9 +14,10 @@ import (
 const (
 	// turnsAtOnce is how many connections to a worker are made at a time.
 	turnsAtOnce = 16
-	// turnsEvery is after how long as many more are begun all the same: what takes long
-	// is then the way to the worker, or it is dead.
-	turnsEvery = 5 * time.Millisecond
+	// turnsEvery is in how much time at least one of them is made. If none is, as many
+	// more are begun: what takes long is the way to the worker, or it is dead. If one is,
+	// it may be us who are behind, and more at a time would only make that worse.
+	turnsEvery = 10 * time.Millisecond
 )
 
 // turns are whose turn it is to make a connection: first come, first served. The zero
@@ -26,6 +27,7 @@ type turns struct {
 	taken   int         // and not given back
 	waiting list.List   // of chan struct{}, closed when it is one's turn
 	timer   *time.Timer // set while somebody waits; nil before the first time
+	passed  bool        // a turn was given back since the timer was set
 }
 
 // take waits for a turn, which is to be given back. The error is that of ctx.
@@ -69,9 +71,8 @@ func (t *turns) giveBack() {
 // pass takes a turn back and gives it to who waits. t.mu is held.
 func (t *turns) pass() {
 	t.taken--
-	if t.taken < turnsAtOnce {
-		t.next(1)
-	}
+	t.passed = true
+	t.next(1)
 }
 
 // next gives n more turns to those that have waited longest. t.mu is held.
@@ -84,6 +85,7 @@ func (t *turns) next(n int) {
 
 // wind sets the timer. t.mu is held.
 func (t *turns) wind() {
+	t.passed = false
 	if t.timer == nil {
 		t.timer = time.AfterFunc(turnsEvery, t.hurry)
 		return
@@ -95,7 +97,9 @@ func (t *turns) wind() {
 func (t *turns) hurry() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.next(turnsAtOnce)
+	if !t.passed {
+		t.next(turnsAtOnce)
+	}
 	if t.waiting.Len() > 0 {
 		t.wind()
 	}

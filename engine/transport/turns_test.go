@@ -27,8 +27,8 @@ func TestConnectionsAtOnce(t *testing.T) {
 	}{
 		{"a lone one", 1, time.Millisecond, 1, time.Millisecond, engine.CannotConnect},
 		{"a few", turnsAtOnce, time.Millisecond, turnsAtOnce, time.Millisecond, engine.CannotConnect},
-		{"many", 10 * turnsAtOnce, time.Millisecond, 2 * turnsAtOnce, 10 * time.Millisecond, engine.CannotConnect},
-		{"many, far away", 100 * turnsAtOnce, 50 * time.Millisecond, 20 * turnsAtOnce, 600 * time.Millisecond, engine.CannotConnect},
+		{"many", 10 * turnsAtOnce, time.Millisecond, turnsAtOnce, 10 * time.Millisecond, engine.CannotConnect},
+		{"many, far away", 100 * turnsAtOnce, 50 * time.Millisecond, 6 * turnsAtOnce, 1200 * time.Millisecond, engine.CannotConnect},
 		{"nobody is there", 100 * turnsAtOnce, 0, 100 * turnsAtOnce, bound + 100*turnsEvery, engine.ConnectionTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
