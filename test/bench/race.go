@@ -74,7 +74,6 @@ type ratios struct {
 	token      float64 // what a token is under way longer than directly
 	token99    float64 // the same, of the slowest hundredth
 	memory     float64 // per open stream, paced
-	calls      float64 // system calls that read or write, per paced token
 
 	start time.Duration // of the contestant, from its start to its first answer; no ratio
 }
@@ -150,7 +149,6 @@ func (c *course) paced(ctx context.Context, load plan, both []*process, r *ratio
 	if err == nil {
 		r.pacedCPU = ratio(costs[1].cpuPerToken, costs[0].cpuPerToken)
 		r.memory = ratio(costs[1].memoryPerStream, costs[0].memoryPerStream)
-		r.calls = ratio(costs[1].callsPerToken, costs[0].callsPerToken)
 	}
 	return err
 }
@@ -191,7 +189,6 @@ func (c *course) tokenAnswers(ctx context.Context) (int, error) {
 // A cost is what a contestant used in a window.
 type cost struct {
 	cpuPerToken     float64 // in nanoseconds
-	callsPerToken   float64
 	memoryPerStream float64 // in bytes, above what it used when idle
 }
 
@@ -231,7 +228,6 @@ func measure(p *process, load func(p *process, edge func()) (*crowd, error)) (co
 	begin, end := edges[0], edges[1]
 	return cost{
 		cpuPerToken:     float64(end.cpu-begin.cpu) / tokens,
-		callsPerToken:   float64(end.calls-begin.calls) / tokens,
 		memoryPerStream: float64(end.memory-idle.memory) / float64(result.streams),
 	}, nil
 }

@@ -21,21 +21,17 @@ type row struct {
 type column struct {
 	title string
 	of    func(ratios) float64
-	// ours are the ratios of which the kernel's counts tell only with programs that
-	// read and write as Go's do.
-	ours bool
 }
 
 var columns = []column{
-	{title: "CPU/token paced", of: func(r ratios) float64 { return r.pacedCPU }},
-	{title: "CPU/token unpaced", of: func(r ratios) float64 { return r.unpacedCPU }},
-	{title: "tokens/s and core", of: func(r ratios) float64 { return ratio(1, r.unpacedCPU) }},
-	{title: "added to first token, p50", of: func(r ratios) float64 { return r.first }},
-	{title: "added to first token, p99", of: func(r ratios) float64 { return r.first99 }},
-	{title: "added to each token, p50", of: func(r ratios) float64 { return r.token }},
-	{title: "added to each token, p99", of: func(r ratios) float64 { return r.token99 }},
-	{title: "memory/stream paced", of: func(r ratios) float64 { return r.memory }},
-	{title: "reads+writes/token", of: func(r ratios) float64 { return r.calls }, ours: true},
+	{"CPU/token paced", func(r ratios) float64 { return r.pacedCPU }},
+	{"CPU/token unpaced", func(r ratios) float64 { return r.unpacedCPU }},
+	{"tokens/s and core", func(r ratios) float64 { return ratio(1, r.unpacedCPU) }},
+	{"added to first token, p50", func(r ratios) float64 { return r.first }},
+	{"added to first token, p99", func(r ratios) float64 { return r.first99 }},
+	{"added to each token, p50", func(r ratios) float64 { return r.token }},
+	{"added to each token, p99", func(r ratios) float64 { return r.token99 }},
+	{"memory/stream paced", func(r ratios) float64 { return r.memory }},
 }
 
 // perTable is how many contestants fit beside each other into a terminal.
@@ -61,9 +57,6 @@ func printTable(w io.Writer, rows []row) error {
 		line("", func(r row) string { return r.name })
 		for _, c := range columns {
 			line(c.title, func(r row) string {
-				if c.ours && r.text {
-					return nothing
-				}
 				return summary(r.values(c.of), "%.2f")
 			})
 		}

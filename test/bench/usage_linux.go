@@ -20,7 +20,6 @@ const tick = 10 * time.Millisecond
 type usage struct {
 	cpu    time.Duration // user and system
 	memory int64         // resident now, in bytes
-	calls  int64         // system calls that read or write: read(2), write(2) and their vectored forms, not send and recv
 }
 
 // usage reads what only Linux tells.
@@ -49,7 +48,6 @@ func usageOf(pid int) (usage, error) {
 	u := usage{
 		cpu:    own + time.Duration(number(16)+number(17))*tick, // of children that have ended
 		memory: number(24) * int64(os.Getpagesize()),
-		calls:  ioCalls(dir),
 	}
 	lists, _ := filepath.Glob(filepath.Join(dir, "task", "*", "children"))
 	for _, list := range lists {
@@ -59,7 +57,6 @@ func usageOf(pid int) (usage, error) {
 				below, _ := usageOf(n) // it may have ended: then its times are its parent's
 				u.cpu += below.cpu
 				u.memory += below.memory
-				u.calls += below.calls
 			}
 		}
 	}
@@ -76,18 +73,6 @@ func cpuTime(pid int) (time.Duration, error) {
 		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
 	}
 	return time.Duration(t.Nano()), nil
-}
-
-// ioCalls is 0 where the kernel does not count them.
-func ioCalls(dir string) (calls int64) {
-	data, _ := os.ReadFile(filepath.Join(dir, "io"))
-	for _, key := range []string{"syscr: ", "syscw: "} {
-		_, after, _ := bytes.Cut(data, []byte(key))
-		line, _, _ := bytes.Cut(after, []byte("\n"))
-		n, _ := strconv.ParseInt(string(line), 10, 64)
-		calls += n
-	}
-	return calls
 }
 
 // ownGroup gives a command a process group, which is killed with it, so that

@@ -13,8 +13,8 @@ const tick = 10 * time.Millisecond
 
 // A usage is what a process and its children have used so far.
 type usage struct {
-	cpu           time.Duration
-	memory, calls int64
+	cpu    time.Duration
+	memory int64
 }
 
 var errNotHere = errors.New("what a process costs is read from /proc, which only Linux has")
