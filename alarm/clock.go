@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// grid is the time between two moments at which alarms ring that need not be exact.
-const grid = 125 * time.Millisecond
+// Grid is the time between two moments at which alarms ring that need not be exact.
+// One that has so much between its earliest and its latest always rings at such a
+// moment.
+const Grid = 125 * time.Millisecond
 
 const (
 	// never is what the timer is set to when it is not set: everything is earlier.
@@ -62,14 +64,13 @@ func (c *Clock) Start() time.Time { return c.start }
 func (c *Clock) Now() time.Duration { return time.Since(c.start) }
 
 // Set sets a to ring once, not before earliest and not after latest, apart from
-// what the machine is late: at the first whole eighth of a second of the clock's
-// time that lies between, so that alarms ring together, else at earliest. An alarm
-// that must be exact has both the same. A moment that is past is as good as now. If
-// a was set already, that is forgotten. It allocates nothing once the Clock has held
-// as many alarms.
+// what the machine is late: at the first multiple of Grid that lies between, so that
+// alarms ring together, else at earliest. An alarm that must be exact has both the
+// same. A moment that is past is as good as now. If a was set already, that is
+// forgotten. It allocates nothing once the Clock has held as many alarms.
 func (c *Clock) Set(a *Alarm, earliest, latest time.Duration) {
 	due := earliest
-	if whole := (earliest + grid - 1).Truncate(grid); whole <= latest {
+	if whole := (earliest + Grid - 1).Truncate(Grid); whole <= latest {
 		due = max(whole, earliest) // the sum may have run over
 	}
 	c.mu.Lock()

@@ -98,7 +98,7 @@ func TestAnAlarmSetsItselfAgain(t *testing.T) {
 		var a Alarm
 		a.Ring = func(due time.Duration) {
 			rang = append(rang, clock.Now())
-			clock.Set(&a, due+time.Second, due+time.Second+grid)
+			clock.Set(&a, due+time.Second, due+time.Second+Grid)
 		}
 		clock.Set(&a, 300*ms, 300*ms)
 		time.Sleep(4 * time.Second)

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-const (
-	// stoodStill is how late an alarm rings only if the process did not run.
-	stoodStill = time.Second
-	// nobodyWaits is the value of since while nobody does.
-	nobodyWaits = -1
-)
+// StoodStill is how late an alarm rings only if the process did not run.
+const StoodStill = time.Second
+
+// nobodyWaits is the value of since while nobody does.
+const nobodyWaits = -1
 
 // A Silence is how long somebody has been waiting for somebody else. To begin costs a
 // reading of the clock, to end an atomic store: what is to be done about a silence is
@@ -47,7 +46,7 @@ func (s *Silence) Length() time.Duration {
 // paused virtual machine), and what was sent meanwhile is still to be read.
 func (s *Silence) Forgive(due time.Duration) {
 	now := time.Since(s.start)
-	if since, late := s.since.Load(), now-due; late > stoodStill && since != nobodyWaits {
+	if since, late := s.since.Load(), now-due; late > StoodStill && since != nobodyWaits {
 		// Not beyond now: the waiting may have begun after the pause.
 		s.since.CompareAndSwap(since, int64(min(time.Duration(since)+late, now)))
 	}

@@ -37,7 +37,7 @@ func TestAPauseOfTheMachineIsNoSilence(t *testing.T) {
 		want            time.Duration
 	}{
 		{"silent", 10 * time.Second, 13 * time.Second, 13 * time.Second, 3 * time.Second},
-		{"silent on a busy machine", 10 * time.Second, 13 * time.Second, 13*time.Second + stoodStill, 3*time.Second + stoodStill},
+		{"silent on a busy machine", 10 * time.Second, 13 * time.Second, 13*time.Second + StoodStill, 3*time.Second + StoodStill},
 		{"stood still while waiting", 12 * time.Second, 13 * time.Second, time.Hour, time.Second},
 		{"began to wait after that", time.Hour - time.Second, 13 * time.Second, time.Hour, 0},
 		{"nobody waits", 0, 13 * time.Second, time.Hour, 0},

@@ -22,7 +22,7 @@ const (
 	quietPace = 10
 	// lookSlack is how long a look may be put off, so that it falls together with
 	// those of other streams.
-	lookSlack = 125 * time.Millisecond
+	lookSlack = alarm.Grid
 )
 
 // A watchdog measures the silence of a worker in one attempt: the time in which

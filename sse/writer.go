@@ -61,7 +61,7 @@ const keepAliveLine = ": keep-alive\n"
 
 // keepAliveSlack is how long a keep-alive may be put off, and no longer than 1/64 of
 // its interval, so that those of many streams are looked after together.
-const keepAliveSlack = 125 * time.Millisecond
+const keepAliveSlack = alarm.Grid
 
 // NewWriter returns a Writer that answers r through w. The clock of the first
 // keep-alive starts here. Close must be called before the handler returns.

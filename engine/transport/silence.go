@@ -9,7 +9,7 @@ import (
 
 // silenceSlack is how long before the end of a limit that is still far the alarm may
 // ring, to be set anew together with those of other answers.
-const silenceSlack = 125 * time.Millisecond
+const silenceSlack = alarm.Grid
 
 // A silence bounds how long a Read waits for a byte.
 type silence struct {
@@ -39,7 +39,7 @@ func (s *silence) check(due time.Duration) {
 		return
 	}
 	s.broken.Store(true)
-	go s.end() // with TLS it says goodbye, and may wait for a peer that takes nothing
+	go s.end() // closing waits until whoever reads has noticed, and the clock waits for nobody
 }
 
 func (s *silence) set(left time.Duration) {
