@@ -169,12 +169,14 @@ func (c *conn) answer(r *http.Request) bool {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	d := &direct{conn: c, cancel: cancel, header: make(http.Header, 8), close: r.Close}
 	c.idleSince.Store(0)
+	// Counted first: what conns.close passes over, because it is answered, Drain must
+	// then find among the answers.
+	c.server.running.beginAnswer()
+	defer c.server.running.endAnswer()
 	c.answers.Store(d)
 	if c.left.Load() {
 		d.lost()
 	}
-	c.server.running.beginAnswer()
-	defer c.server.running.endAnswer()
 	d.serve(r.WithContext(ctx))
 	return d.goesOn
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"baton/alarm"
 	"baton/backend"
 )
 
@@ -98,7 +99,7 @@ func TestIdleConnectionAfterAPause(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		rig.conns.mu.Lock()
-		rig.conns.due -= stoodStill + 1 // as if it were that late
+		rig.conns.due -= alarm.StoodStill + 1 // as if it were that late
 		rig.conns.mu.Unlock()
 		if _, err := conn.Read(make([]byte, 1)); err != io.EOF || time.Since(start) != defaultIdleTimeout+defaultIdleTimeout/8 {
 			t.Errorf("%v after %v", err, time.Since(start))
@@ -240,6 +241,37 @@ func TestAnswerThatNobodyReads(t *testing.T) {
 				t.Errorf("%q: drained after %v", request, time.Since(start))
 			}
 		})
+	}
+}
+
+// What has come when the listener was being closed leaves nothing behind that watches.
+func TestConnectionOfAClosedListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	var s conns
+	s.close()
+	watched, ok := s.watch(accepted)
+	if !ok {
+		t.Skip("net/http has all connections here")
+	}
+	if s.add(&conn{watchedConn: watched}) {
+		t.Error("it is served")
+	}
+	if watched.OnHangup(func() {}) == nil {
+		t.Error("it is watched")
 	}
 }
 

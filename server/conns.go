@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"baton/alarm"
 	"baton/socket"
 )
 
@@ -22,9 +23,6 @@ type conns struct {
 	timer   *time.Timer   // of the next sweep; nil = none is needed
 	due     time.Duration // when that is, by the clock
 }
-
-// stoodStill is how late a sweep comes only if the process did not run.
-const stoodStill = time.Second
 
 // watch returns c as a connection that tells when its client hangs up, if it can.
 func (s *conns) watch(c net.Conn) (watchedConn, bool) {
@@ -49,6 +47,7 @@ func (s *conns) add(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed.Load() {
+		s.closeWatcher() // which may have been made for c
 		return false
 	}
 	if s.open == nil {
@@ -98,7 +97,7 @@ func (s *conns) sweep() {
 	defer s.mu.Unlock()
 	s.timer = nil
 	now, first := time.Since(s.start), time.Duration(0) // that began to wait, of those that may go on
-	late := now-s.due > stoodStill
+	late := now-s.due > alarm.StoodStill
 	for c := range s.open {
 		since := time.Duration(c.idleSince.Load())
 		switch {
