@@ -119,10 +119,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 	n := len(p) - len(c.out)
 	c.out = nil
 	switch {
+	case c.outErr != nil: // which says more, if both are there
+		return n, c.outErr
 	case err != nil:
 		return n, named("write", err)
-	case c.outErr != nil:
-		return n, c.outErr
 	}
 	return n, nil
 }
