@@ -233,11 +233,12 @@ func (e *encoder) cutWords(piece []byte, m *pattern.Matcher) {
 			if len(word) == 0 {
 				continue
 			}
-			if n == len(batch) || e.helped && e.t.isLong(len(word)) {
+			long := e.helped && e.t.isLong(len(word))
+			if n == len(batch) || long {
 				e.ids = e.t.model.appendWords(e.ids, batch[:n], &e.merge)
 				n = 0
 			}
-			if e.helped && e.t.isLong(len(word)) {
+			if long {
 				e.words(word)
 				continue
 			}
