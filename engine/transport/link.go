@@ -42,7 +42,8 @@ type Options struct {
 	// request, so that a key file can change. nil = no key.
 	APIKey func() string
 
-	// ConnectTimeout bounds making a connection, TLS handshake included; 0 = off.
+	// ConnectTimeout bounds each of the two steps of making a connection, of which
+	// the second is the TLS handshake; 0 = off. Waiting for a turn does not count.
 	ConnectTimeout time.Duration
 
 	// TLS is used for https URLs; nil = the system's roots.
