@@ -103,9 +103,13 @@ func (s *Server) serveConn(wc watchedConn) {
 		return
 	}
 	var unread []byte
-	goesOn := c.OnHangup(c.hungUp) != nil // then net/http has its own means
-	if !goesOn {
+	goesOn := true
+	if err := c.OnHangup(c.hungUp); err == nil {
 		unread, goesOn = c.serve()
+	} else { // net/http has its own means
+		s.conns.unwatched.Do(func() {
+			s.log.Warn("clients that leave are not told of by the system; their connections are served at a higher price", "err", err)
+		})
 	}
 	c.Forget()
 	s.conns.remove(c)

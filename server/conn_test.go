@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,21 +247,7 @@ func TestAnswerThatNobodyReads(t *testing.T) {
 
 // What has come when the listener was being closed leaves nothing behind that watches.
 func TestConnectionOfAClosedListener(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer accepted.Close()
+	_, accepted := tcpPair(t)
 	var s conns
 	s.close()
 	watched, ok := s.watch(accepted)
@@ -350,3 +337,49 @@ func TestPanicOfAHandler(t *testing.T) {
 		})
 	}
 }
+
+// tcpPair returns the two ends of a connection.
+func tcpPair(t *testing.T) (client, accepted net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	if accepted, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { accepted.Close() })
+	return client, accepted
+}
+
+// A connection that cannot be watched is answered all the same, and the log says so once.
+func TestUnwatchedConnections(t *testing.T) {
+	rig := newRig(says("x"))
+	srv := &http.Server{Handler: rig.Handler()}
+	defer srv.Close()
+	rig.Listen(nil, srv)
+	for range 2 {
+		client, accepted := tcpPair(t)
+		go rig.serveConn(unwatchable{accepted})
+		io.WriteString(client, plainPost(`{"model":"m"}`))
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		client.Close()
+	}
+	if n := strings.Count(rig.log.String(), "clients that leave are not told of"); n != 1 {
+		t.Errorf("the log says it %d times: %s", n, rig.log.String())
+	}
+}
+
+// unwatchable is a connection of which nobody learns when its client leaves.
+type unwatchable struct{ net.Conn }
+
+func (unwatchable) OnHangup(func()) error { return syscall.ENOSPC }
+func (unwatchable) Forget()               {}

@@ -16,7 +16,8 @@ type conns struct {
 	mu     sync.Mutex  // guards the rest
 	open   map[*conn]struct{}
 
-	watcher *socket.Watcher // nil = no TCP connection has come yet
+	unwatched sync.Once       // warns that a connection could not be watched
+	watcher   *socket.Watcher // nil = no TCP connection has come yet
 
 	timeout time.Duration // for which one may wait for a request
 	start   time.Time     // of the clock of idleSince

@@ -165,21 +165,7 @@ func TestDrainWaitsForTheLastChunk(t *testing.T) {
 // A connection that has come back can be closed on one side, as net/http does it
 // after an answer to what it has not read.
 func TestBegunConnClosesItsWriteSide(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	client, conn := tcpPair(t)
 	var begun net.Conn = &begunConn{Conn: conn}
 	if err := begun.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 		t.Fatal(err)
