@@ -7,11 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"baton/alarm"
 	"baton/backend"
@@ -383,3 +385,115 @@ type unwatchable struct{ net.Conn }
 
 func (unwatchable) OnHangup(func()) error { return syscall.ENOSPC }
 func (unwatchable) Forget()               {}
+
+// An open stream is one goroutine, whose stack is none that has read JSON and rendered
+// templates: what decision 13 promises of memory, and of threads that nobody wakes.
+func TestAnOpenStreamIsOneGoroutine(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("net/http has all connections here")
+	}
+	const streams, mostStack = 100, 12 << 10
+	rig := newRig(untilCancelled("x"))
+	ts := rig.serve(t)
+	open := func() {
+		client, err := net.Dial("tcp", ts.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		io.WriteString(client, plainPost(`{"model":"m","stream":true}`))
+		if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil { // with the first word
+			t.Fatal(err)
+		}
+	}
+	stacks := func() int {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.StackInuse)
+	}
+	open() // and with it what there is once
+	goroutines, stack := runtime.NumGoroutine(), stacks()
+	for range streams {
+		open()
+	}
+	if n := runtime.NumGoroutine() - goroutines; n != streams {
+		t.Errorf("%d streams are %d goroutines", streams, n)
+	}
+	if each := (stacks() - stack) / streams; each > mostStack {
+		t.Errorf("a stream has %d bytes of stack, more than %d", each, mostStack)
+	}
+}
+
+// Nothing of a running stream holds on to its HTTP request.
+func TestAnOpenStreamForgetsItsRequest(t *testing.T) {
+	rig := newRig(untilCancelled("x"))
+	ts := rig.serve(t)
+	inner := ts.Config.Handler
+	var request weak.Pointer[http.Request]
+	var body weak.Pointer[wholeBody]
+	ts.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request = weak.Make(r)
+		if whole, ok := r.Body.(*wholeBody); ok {
+			body = weak.Make(whole)
+		}
+		inner.ServeHTTP(w, r)
+	})
+	client, err := net.Dial("tcp", ts.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	io.WriteString(client, plainPost(`{"model":"m","stream":true}`))
+	if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil { // with the first word
+		t.Fatal(err)
+	}
+	runtime.GC()
+	if runtime.GOOS == "linux" && (request.Value() != nil || body.Value() != nil) {
+		t.Errorf("the request is kept: %v, its body: %v", request.Value() != nil, body.Value() != nil)
+	}
+}
+
+// A connection whose answer is under way when the listener is closed goes on to the
+// end of that, and no further.
+func TestAnswerBehindAClosedListener(t *testing.T) {
+	inBubble(t, waits(time.Second, time.Second), func(*Config) {}, func(t *testing.T, rig *rig, dial func() net.Conn) {
+		conn := dial()
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		io.WriteString(conn, plainPost(`{"model":"m","stream":true}`))
+		resp, err := http.ReadResponse(in, nil) // after the first word
+		if err != nil {
+			t.Fatal(err)
+		}
+		rig.Server.http.Close()
+		if body, err := io.ReadAll(resp.Body); err != nil || !strings.HasSuffix(string(body), "data: [DONE]\n\n") {
+			t.Errorf("%q, %v", body, err)
+		}
+		start := time.Now()
+		if n, err := in.Read(make([]byte, 1)); n != 0 || err != io.EOF || time.Since(start) > 0 {
+			t.Errorf("%d bytes, %v, after %v", n, err, time.Since(start))
+		}
+	})
+}
+
+// Keep-alives of all streams are looked after by one clock, the server's.
+func TestKeepAlivesShareAClock(t *testing.T) {
+	const interval = 64 * alarm.Grid
+	inBubble(t, untilCancelled(), keepAlive(interval), func(t *testing.T, rig *rig, dial func() net.Conn) {
+		start := time.Now()
+		for _, after := range []time.Duration{alarm.Grid / 3, alarm.Grid / 4} {
+			time.Sleep(after)
+			conn := dial()
+			defer conn.Close()
+			io.WriteString(conn, plainPost(`{"model":"m","stream":true}`))
+			go func() {
+				conn.Read(make([]byte, 1))
+				if at := time.Since(start); at != interval+alarm.Grid {
+					t.Errorf("the first sign of life comes after %v", at)
+				}
+				io.Copy(io.Discard, conn)
+			}()
+		}
+		time.Sleep(2 * interval)
+	})
+}

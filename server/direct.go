@@ -49,8 +49,9 @@ func (d *direct) serve(r *http.Request) {
 		d.conn.server.http.Handler.ServeHTTP(d, r)
 		complete = true
 	})
-	if d.then != nil {
-		d.then()
+	if then := d.then; then != nil {
+		d.then = nil // it holds on to the request, which the answer does not need
+		then()
 	} else {
 		d.finish(complete)
 	}
