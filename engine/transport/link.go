@@ -67,7 +67,7 @@ type Link struct {
 	tls            *tls.Config // nil = plain
 	idle           idleConns
 	turns          turns
-	clock          *alarm.Clock // of the bounds on silence
+	clock          *alarm.Clock // of the bounds on silence, and of turns
 
 	keysMu   sync.Mutex // guards sentKeys
 	sentKeys []string
@@ -97,6 +97,7 @@ func New(opts Options) (*Link, error) {
 		host:           withoutZone(u.Host),
 		prefix:         strings.TrimRight(u.EscapedPath(), "/"),
 	}
+	l.turns.init(l.clock)
 	if l.dial == nil {
 		l.dial = (&net.Dialer{}).DialContext
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"baton/alarm"
 )
 
 // A worker's death can make thousands of requests want a connection to another one at
@@ -20,14 +22,20 @@ const (
 	turnsEvery = 10 * time.Millisecond
 )
 
-// turns are whose turn it is to make a connection: first come, first served. The zero
-// value is ready.
+// turns are whose turn it is to make a connection: first come, first served.
 type turns struct {
-	mu      sync.Mutex  // guards what follows
-	taken   int         // and not given back
-	waiting list.List   // of chan struct{}, closed when it is one's turn
-	timer   *time.Timer // set while somebody waits; nil before the first time
-	passed  bool        // a turn was given back since the timer was set
+	clock *alarm.Clock
+	alarm alarm.Alarm // set while somebody waits
+
+	mu      sync.Mutex // guards what follows
+	taken   int        // and not given back
+	waiting list.List  // of chan struct{}, closed when it is one's turn
+	passed  bool       // a turn was given back since the alarm was set
+}
+
+func (t *turns) init(c *alarm.Clock) {
+	t.clock = c
+	t.alarm.Ring = t.hurry
 }
 
 // take waits for a turn, which is to be given back. The error is that of ctx.
@@ -83,18 +91,15 @@ func (t *turns) next(n int) {
 	}
 }
 
-// wind sets the timer. t.mu is held.
+// wind sets the alarm. t.mu is held.
 func (t *turns) wind() {
 	t.passed = false
-	if t.timer == nil {
-		t.timer = time.AfterFunc(turnsEvery, t.hurry)
-		return
-	}
-	t.timer.Reset(turnsEvery)
+	due := t.clock.Now() + turnsEvery
+	t.clock.Set(&t.alarm, due, due)
 }
 
-// hurry runs when the timer fires.
-func (t *turns) hurry() {
+// hurry runs when the alarm rings.
+func (t *turns) hurry(time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.passed {

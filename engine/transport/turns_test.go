@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"baton/alarm"
 	"baton/engine"
 )
 
@@ -83,6 +84,7 @@ func TestConnectionsAtOnce(t *testing.T) {
 func TestTheOrderOfTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns turns
+		turns.init(alarm.NewClock())
 		for range turnsAtOnce {
 			if err := turns.take(t.Context()); err != nil {
 				t.Fatal(err)
@@ -131,6 +133,7 @@ func TestATurnForWhoLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 100 { // which of the two is seen first is chance
 			var turns turns
+			turns.init(alarm.NewClock())
 			for range turnsAtOnce {
 				turns.take(t.Context())
 			}
