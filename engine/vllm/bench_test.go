@@ -1,8 +1,6 @@
 package vllm
 
 import (
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -16,14 +14,7 @@ func BenchmarkStream(b *testing.B) {
 	const tokens = 1000
 	event := `data: {"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":" of","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":[282]}]}` + "\n\n"
 	last := strings.Replace(event, `"finish_reason":null`, `"finish_reason":"length"`, 1) + "data: [DONE]\n\n"
-	c := clientOf(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for range tokens - 1 {
-			io.WriteString(w, event)
-		}
-		io.WriteString(w, last)
-	}))
-	enginetest.BenchmarkStream(b, c, tokens)
+	enginetest.BenchmarkStream(b, clientOf(b, enginetest.Events(tokens, event, last)), tokens)
 }
 
 // BenchmarkBody is a request of 1,000 ids as the server reads it.
