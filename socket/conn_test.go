@@ -78,6 +78,17 @@ func TestPieces(t *testing.T) {
 
 // Errors are those of a net.TCPConn: who judges them sees no difference.
 func TestErrors(t *testing.T) {
+	// stuck writes pieces of a size to somebody who reads none, until it may wait no longer.
+	stuck := func(size int) func(net.Conn, *net.TCPConn) error {
+		return func(near net.Conn, _ *net.TCPConn) error {
+			near.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+			for {
+				if _, err := near.Write(make([]byte, size)); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	cases := []struct {
 		name string
 		do   func(near net.Conn, far *net.TCPConn) error
@@ -114,22 +125,8 @@ func TestErrors(t *testing.T) {
 			_, err := near.Read(make([]byte, 9))
 			return err
 		}, os.ErrDeadlineExceeded},
-		{"a write that waits beyond its deadline", func(near net.Conn, far *net.TCPConn) error {
-			near.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-			for {
-				if _, err := near.Write(make([]byte, maxPiece)); err != nil {
-					return err
-				}
-			}
-		}, os.ErrDeadlineExceeded},
-		{"a large write that waits beyond its deadline", func(near net.Conn, far *net.TCPConn) error {
-			near.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-			for {
-				if _, err := near.Write(make([]byte, 8*maxPiece)); err != nil {
-					return err
-				}
-			}
-		}, os.ErrDeadlineExceeded},
+		{"a write that waits beyond its deadline", stuck(maxPiece), os.ErrDeadlineExceeded},
+		{"a large write that waits beyond its deadline", stuck(8 * maxPiece), os.ErrDeadlineExceeded},
 		{"a write to who has left", func(near net.Conn, far *net.TCPConn) error {
 			far.SetLinger(0)
 			far.Close()

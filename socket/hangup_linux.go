@@ -84,10 +84,7 @@ func (c *Conn) OnHangup(f func()) error {
 	c.watchKey = w.last
 	w.watched[c.watchKey] = f
 	w.mu.Unlock()
-	err := c.change(unix.EPOLL_CTL_ADD, unix.EpollEvent{
-		Events: unix.EPOLLRDHUP | unix.EPOLLET, // an error and the end of both halves are always told
-		Fd:     int32(c.watchKey), Pad: int32(c.watchKey >> 32),
-	})
+	err := c.join()
 	if err != nil {
 		c.Forget()
 	}
@@ -105,11 +102,16 @@ func (c *Conn) Forget() {
 	delete(c.watcher.watched, c.watchKey)
 }
 
-func (c *Conn) change(op int, event unix.EpollEvent) error {
+// join puts the connection into the epoll set.
+func (c *Conn) join() error {
+	event := unix.EpollEvent{
+		Events: unix.EPOLLRDHUP | unix.EPOLLET, // an error and the end of both halves are always told
+		Fd:     int32(c.watchKey), Pad: int32(c.watchKey >> 32),
+	}
 	var err error
 	outer := c.raw.Control(func(fd uintptr) {
 		inner := c.watcher.raw.Control(func(set uintptr) {
-			err = os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(set), op, int(fd), &event))
+			err = os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(set), unix.EPOLL_CTL_ADD, int(fd), &event))
 		})
 		err = errors.Join(err, inner)
 	})
