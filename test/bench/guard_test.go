@@ -30,7 +30,7 @@ func newTestCourse(t *testing.T, binary string) *course {
 // planted for, and the floor itself must not be blamed.
 func TestGuardFindsWhatIsPlanted(t *testing.T) {
 	c := newTestCourse(t, "/bin/true") // baton does not take part
-	most := bounds{"CPU/token paced": 1.5, "CPU/token unpaced": 1.3}
+	most := bounds{"CPU/token paced": 1.5, "CPU/token unpaced": 1.5, "segments/token": 1.2}
 	for _, test := range []struct {
 		name     string
 		handicap []string
@@ -39,7 +39,7 @@ func TestGuardFindsWhatIsPlanted(t *testing.T) {
 	}{
 		{"nothing", nil, 8, ""},
 		{"CPU time", []string{"100us"}, 1, "CPU/token paced"},
-		{"a write", []string{"halved"}, 1, "CPU/token unpaced"},
+		{"a write", []string{"halved"}, 1, "segments/token"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c.plan.rounds = test.rounds

@@ -61,7 +61,9 @@ func oneAtATime(ctx context.Context, processes []*process, requests, tokens int,
 type crowd struct {
 	streams int
 	tokens  atomic.Int64 // in the window
-	window  atomic.Bool  // is open
+	// segments are those with data that the clients were sent, of all answered tokens.
+	segments, answered atomic.Int64
+	window             atomic.Bool // is open
 
 	mu       sync.Mutex // guards failures
 	failures []error
@@ -122,7 +124,10 @@ func paced(ctx context.Context, p *process, streams int, gap, ramp, hold time.Du
 			defer c.close()
 			if err := c.ask(tokens); err != nil {
 				all.failed(err)
+				return
 			}
+			all.segments.Add(segmentsOf(c.conn))
+			all.answered.Add(int64(tokens))
 		})
 	}
 	all.hold(ctx, ramp+settle, hold, edge)

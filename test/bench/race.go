@@ -74,6 +74,7 @@ type ratios struct {
 	token      float64 // what a token is under way longer than directly
 	token99    float64 // the same, of the slowest hundredth
 	memory     float64 // per open stream, paced
+	segments   float64 // TCP segments that a client is sent, per paced token
 
 	start time.Duration // of the contestant, from its start to its first answer; no ratio
 }
@@ -149,6 +150,7 @@ func (c *course) paced(ctx context.Context, load plan, both []*process, r *ratio
 	if err == nil {
 		r.pacedCPU = ratio(costs[1].cpuPerToken, costs[0].cpuPerToken)
 		r.memory = ratio(costs[1].memoryPerStream, costs[0].memoryPerStream)
+		r.segments = ratio(costs[1].segmentsPerToken, costs[0].segmentsPerToken)
 	}
 	return err
 }
@@ -188,8 +190,9 @@ func (c *course) tokenAnswers(ctx context.Context) (int, error) {
 
 // A cost is what a contestant used in a window.
 type cost struct {
-	cpuPerToken     float64 // in nanoseconds
-	memoryPerStream float64 // in bytes, above what it used when idle
+	cpuPerToken      float64 // in nanoseconds
+	segmentsPerToken float64
+	memoryPerStream  float64 // in bytes, above what it used when idle
 }
 
 // sideBySide puts the same load on both at the same time.
@@ -227,8 +230,9 @@ func measure(p *process, load func(p *process, edge func()) (*crowd, error)) (co
 	}
 	begin, end := edges[0], edges[1]
 	return cost{
-		cpuPerToken:     float64(end.cpu-begin.cpu) / tokens,
-		memoryPerStream: float64(end.memory-idle.memory) / float64(result.streams),
+		cpuPerToken:      float64(end.cpu-begin.cpu) / tokens,
+		segmentsPerToken: ratio(float64(result.segments.Load()), float64(result.answered.Load())),
+		memoryPerStream:  float64(end.memory-idle.memory) / float64(result.streams),
 	}, nil
 }
 

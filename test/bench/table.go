@@ -32,6 +32,7 @@ var columns = []column{
 	{"added to each token, p50", func(r ratios) float64 { return r.token }},
 	{"added to each token, p99", func(r ratios) float64 { return r.token99 }},
 	{"memory/stream paced", func(r ratios) float64 { return r.memory }},
+	{"segments/token", func(r ratios) float64 { return r.segments }},
 }
 
 // perTable is how many contestants fit beside each other into a terminal.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,6 +74,22 @@ func cpuTime(pid int) (time.Duration, error) {
 		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
 	}
 	return time.Duration(t.Nano()), nil
+}
+
+// segmentsOf is how many TCP segments with data have come on a connection: over the
+// loopback interface, as many as the other side has made writes.
+func segmentsOf(conn net.Conn) int64 {
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return 0
+	}
+	segments := int64(0)
+	raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			segments = int64(info.Data_segs_in)
+		}
+	})
+	return segments
 }
 
 // ownGroup gives a command a process group, which is killed with it, so that
